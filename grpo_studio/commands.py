@@ -1,0 +1,250 @@
+"""The commands of `python -m grpo_studio`: arguments in, exit code out.
+
+Exit codes: 0 done, 1 an invalid value or a failed job, 2 an unknown command, key or preset. With --json, stdout is one
+JSON document and nothing else; errors are one line on stderr.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from grpo_studio import supervisor
+from grpo_studio.config_files import read_config_file, read_preset, with_overrides
+from grpo_studio.errors import StudioError, UsageError
+from grpo_studio.preflight import CheckReport, check
+from grpo_studio.settings import Settings
+from grpo_studio.store.folder import find_run, run_folders
+
+Command = Callable[[argparse.Namespace, Settings], int]
+
+
+class OneLineParser(argparse.ArgumentParser):
+    """Says what is wrong in one line, and ends with 2."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{' '.join(message.split())}; see python -m grpo_studio --help")
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command. All errors that a person can mend come out as one line on stderr."""
+    try:
+        options = parser().parse_args(arguments)
+        settings = Settings.from_env().with_runs_dir(options.runs_dir)
+        command: Command = options.command
+        return command(options, settings)
+    except StudioError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print("interrupted; runs go on in the background", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        return 0
+
+
+def parser() -> argparse.ArgumentParser:
+    """All commands with their arguments."""
+    top = OneLineParser(prog="python -m grpo_studio", description="GRPO training runs: start, watch, stop.")
+    commands = top.add_subparsers(title="commands", required=True, metavar="COMMAND", parser_class=OneLineParser)
+
+    def add(name: str, function: Command, help_text: str) -> argparse.ArgumentParser:
+        command = commands.add_parser(name, help=help_text, description=help_text)
+        command.set_defaults(command=function)
+        command.add_argument("--runs-dir", help="folder of the runs (default: runs/ in GRPO_STUDIO_HOME)")
+        command.add_argument("--json", action="store_true", help="print one JSON document")
+        return command
+
+    train = add("train", _train, "check the settings, then start a run in the background")
+    _add_config_arguments(train)
+    train.add_argument("--name", help="a name for the run, part of its id")
+    train.add_argument("--wait", action="store_true", help="wait until the run has ended; exit 1 unless it finished")
+    _add_config_arguments(add("check", _check, "list all problems of the settings; start nothing"))
+    add("runs", _runs, "list the runs, newest first")
+    for name, function, help_text in (
+        ("show", _show, "the state of a run and its newest metrics"),
+        ("log", _log, "the end of a run's log"),
+        ("stop", _stop, "finish the step, save a checkpoint and end the run"),
+    ):
+        command = add(name, function, help_text)
+        command.add_argument("run", help="id of the run, an unambiguous part of it, or latest")
+        if function is _log:
+            command.add_argument("--lines", type=int, default=200, help="how many lines (default: 200)")
+        if function is _stop:
+            command.add_argument("--no-wait", action="store_true", help="ask, and do not wait until it has ended")
+    score = add("score", _score, "run verifiers against cases with expected values")
+    score.add_argument("--cases", required=True, help="JSONL: id, reward, completion, answer, params, expected")
+    score.add_argument("--reward", action="append", help="only cases of this verifier; may be given more than once")
+    return top
+
+
+def _add_config_arguments(command: argparse.ArgumentParser) -> None:
+    source = command.add_mutually_exclusive_group(required=True)
+    source.add_argument("--preset", help="name of a preset, such as quickstart")
+    source.add_argument("--config", help="YAML file of settings")
+    command.add_argument(
+        "--set", action="append", default=[], metavar="a.b=value", help="change one setting; may be repeated"
+    )
+
+
+def _raw_settings(options: argparse.Namespace, settings: Settings) -> dict[str, Any]:
+    if options.preset is not None:
+        raw = read_preset(options.preset, settings.presets_dirs)
+    else:
+        raw = read_config_file(Path(options.config).expanduser())
+    return with_overrides(raw, options.set)
+
+
+def _check(options: argparse.Namespace, settings: Settings) -> int:
+    report = check(_raw_settings(options, settings), settings)
+    if options.json:
+        _print_json(report.as_dict())
+    else:
+        _print_report(report)
+    return report.exit_code
+
+
+def _print_report(report: CheckReport) -> None:
+    for problem in report.problems:
+        print(problem, file=sys.stderr)
+    for note in report.notes:
+        print(f"note: {note}")
+    for name, value in report.derived.items():
+        print(f"{name}: {value}")
+    print("no problems" if report.ok else f"{len(report.problems)} problems")
+
+
+def _train(options: argparse.Namespace, settings: Settings) -> int:
+    report = check(_raw_settings(options, settings), settings)
+    if report.config is None or not report.ok:
+        if options.json:
+            _print_json(report.as_dict())
+        for problem in report.problems:
+            print(f"error: {problem}", file=sys.stderr)
+        return report.exit_code
+    name = options.name or options.preset or Path(options.config).stem
+    folder = supervisor.submit(report.config, settings, name, _progress_line())
+    if not options.json:
+        print(f"{folder.run_id} queued; watch it with: python -m grpo_studio show {folder.run_id}")
+    if options.wait:
+        supervisor.wait_until_ended(folder)
+    summary = supervisor.summary(folder)
+    if options.json:
+        _print_json(summary)
+    elif options.wait:
+        _print_summary(summary)
+    return 0 if not options.wait or summary["state"] == "finished" else 1
+
+
+def _progress_line() -> Callable[[str, float], None]:
+    """A progress bar on stderr, where it is a terminal; else a line for each tenth."""
+    told = [-1]
+
+    def show(what: str, share: float) -> None:
+        tenth = int(share * 10)
+        if sys.stderr.isatty():
+            bar = "#" * int(share * 30)
+            print(f"\r{what} [{bar:<30}] {share:4.0%}", end="\n" if share >= 1 else "", file=sys.stderr, flush=True)
+        elif tenth != told[0]:
+            told[0] = tenth
+            print(f"{what} {share:.0%}", file=sys.stderr, flush=True)
+
+    return show
+
+
+def _runs(options: argparse.Namespace, settings: Settings) -> int:
+    rows = [supervisor.summary(folder) for folder in run_folders(settings.runs_dir)]
+    if options.json:
+        _print_json(rows)
+        return 0
+    for row in rows:
+        reward = row["metrics"].get("reward/mean")
+        shown = "" if reward is None else f"reward {reward:.3f}"
+        print(f"{row['run']:<44} {row['state']:<10} step {row['step']} of {row['steps']}  {shown}")
+    if not rows:
+        print(f"no runs in {settings.runs_dir}")
+    return 0
+
+
+def _show(options: argparse.Namespace, settings: Settings) -> int:
+    summary = supervisor.summary(find_run(settings.runs_dir, options.run))
+    if options.json:
+        _print_json(summary)
+    else:
+        _print_summary(summary)
+    return 0
+
+
+def _print_summary(summary: dict[str, Any]) -> None:
+    print(f"{summary['run']}: {summary['state']}, step {summary['step']} of {summary['steps']}")
+    if summary["reason"]:
+        print(summary["reason"])
+    print(f"{summary['groups']} groups, {summary['completions']} completions; in {summary['folder']}")
+    for name, value in summary["metrics"].items():
+        print(f"{name:<40} {'-' if value is None else format(value, '.6g')}")
+
+
+def _log(options: argparse.Namespace, settings: Settings) -> int:
+    folder = find_run(settings.runs_dir, options.run)
+    text = supervisor.log_tail(folder.log, lines=max(1, options.lines))
+    if options.json:
+        _print_json({"run": folder.run_id, "log": text})
+    else:
+        print(text)
+    return 0
+
+
+def _stop(options: argparse.Namespace, settings: Settings) -> int:
+    folder = find_run(settings.runs_dir, options.run)
+    supervisor.stop(folder, settings)
+    if not options.no_wait:
+        supervisor.wait_until_ended(folder)
+    summary = supervisor.summary(folder)
+    if options.json:
+        _print_json(summary)
+    else:
+        print(f"{summary['run']}: {summary['state']}, step {summary['step']}: {summary['reason']}")
+    return 0
+
+
+def _score(options: argparse.Namespace, settings: Settings) -> int:
+    from grpo_studio.verifiers.cases import run_cases, summary
+
+    started = time.monotonic()
+    only = set(options.reward) if options.reward else None
+    results = run_cases(Path(options.cases).expanduser(), settings.rewards_dirs, only=only)
+    failed = [result for result in results if not result.passed]
+    if options.json:
+        rows = [
+            {
+                "id": r.id,
+                "reward": r.reward,
+                "passed": r.passed,
+                "expected": r.expected,
+                "value": r.value,
+                "reason": r.reason,
+            }
+            for r in results
+        ]
+        _print_json(
+            {
+                "passed": len(results) - len(failed),
+                "failed": len(failed),
+                "seconds": time.monotonic() - started,
+                "cases": rows,
+            }
+        )
+    else:
+        for result in failed:
+            print(f"{result.id} {result.reward}: expected {result.expected}, got {result.value}: {result.reason}")
+        print(summary(results))
+    return 1 if failed else 0
+
+
+def _print_json(value: Any) -> None:
+    print(json.dumps(value, ensure_ascii=False, allow_nan=False))

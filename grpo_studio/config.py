@@ -1,0 +1,394 @@
+"""RunConfig: every setting of a run declared once, with its default, bounds, title and help text.
+
+The form, the command line, the docs table and the checks are all made from these fields. `None` means "derive": one
+method named `effective_...` says how. A field marked `not_yet` is accepted by name but refused by `check` at any value
+other than its default. Imports neither torch nor gradio.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.fields import FieldInfo
+
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+BUILTIN_MODEL = "builtin:smollm2-135m-instruct"
+BUILTIN_DATASET = "builtin:arithmetic"
+LARGEST_DERIVED_MICRO_BATCH = 32
+
+
+class Section(BaseModel):
+    """A frozen group of settings; an unknown key is an error, never ignored."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
+
+
+def setting(
+    default: Any, title: str, help_text: str, *, main: bool = False, not_yet: str | None = None, **bounds: Any
+) -> Any:
+    """Declare one setting. `main` settings stand open in the form; `not_yet` names what it waits for."""
+    extra: dict[str, Any] = {"main": main}
+    if not_yet is not None:
+        extra["not_yet"] = not_yet
+    return Field(default=default, title=title, description=help_text, json_schema_extra=extra, **bounds)
+
+
+class ModelSettings(Section):
+    id: str = setting(
+        BUILTIN_MODEL,
+        "Model",
+        "A built-in model, a Hugging Face Hub id (owner/name) or a local folder.",
+        main=True,
+        min_length=1,
+        max_length=500,
+    )
+    revision: str | None = setting(None, "Revision", "Branch, tag or commit of a Hub model. Empty: the newest.")
+    dtype: Literal["float32", "bfloat16", "float16"] | None = setting(
+        None,
+        "Precision",
+        "Number format the weights are loaded and trained in. Empty: bfloat16 where the device multiplies it fast, else float32.",
+    )
+    attn_implementation: Literal["eager", "sdpa", "flash_attention_2"] | None = setting(
+        None, "Attention", "Attention kernel. Empty: what transformers chooses for the model."
+    )
+    trust_remote_code: bool = setting(
+        False,
+        "Trust remote code",
+        "Run Python code that comes with a Hub model. Off: that code could do anything.",
+        not_yet="running a model's own code",
+    )
+
+
+class ColumnSettings(Section):
+    prompt: str = setting("prompt", "Prompt column", "Column that holds the question.", main=True, min_length=1)
+    answer: str | None = setting(
+        "answer",
+        "Answer column",
+        "Column that holds the gold answer, passed to verifiers as `answer`. Empty: none.",
+        main=True,
+    )
+
+
+class DatasetSettings(Section):
+    source: str = setting(
+        BUILTIN_DATASET,
+        "Data set",
+        "A built-in data set, a Hub id (owner/name) or a local .jsonl, .json, .csv or .parquet file.",
+        main=True,
+        min_length=1,
+        max_length=1000,
+    )
+    config: str | None = setting(
+        None,
+        "Configuration",
+        "Configuration of a Hub data set; for builtin:arithmetic the levels, such as 1 or 1-3.",
+        main=True,
+    )
+    split: str = setting("train", "Split", "Split of a Hub data set.", min_length=1)
+    columns: ColumnSettings = Field(default_factory=ColumnSettings, title="Columns")
+    system_prompt: str | None = setting(
+        None,
+        "System prompt",
+        "Said to the model before each question. Empty: what its chat template does by itself.",
+        max_length=20_000,
+    )
+    prompt_template: str | None = setting(
+        None,
+        "Prompt template",
+        "Text around each question; {prompt} stands for the question.",
+        main=True,
+        max_length=20_000,
+    )
+    limit: int | None = setting(None, "Row limit", "Use only the first rows of the data set. Empty: all.", ge=1)
+    held_out: int = setting(
+        32,
+        "Held-out rows",
+        "Rows kept out of training, to measure what was learned. 0: none.",
+        ge=0,
+        le=100_000,
+    )
+
+
+class RewardSettings(Section):
+    verifier: str = setting("math_numeric", "Verifier", "Name of a verifier in rewards/.", main=True, min_length=1)
+    name: str | None = setting(None, "Name", "Name in charts. Empty: the verifier's.", min_length=1, max_length=60)
+    weight: Finite = setting(
+        1.0, "Weight", "Multiplies the verifier's score in the reward.", main=True, ge=-1000, le=1000
+    )
+    params: dict[str, Any] = setting({}, "Parameters", "Keyword arguments of the verifier.")
+
+    @property
+    def label(self) -> str:
+        """The name this reward goes by in metrics and charts."""
+        return self.name or self.verifier
+
+
+class AlgorithmSettings(Section):
+    prompts_per_step: int = setting(
+        4, "Prompts a step", "Different prompts sampled for each step.", main=True, ge=1, le=65_536
+    )
+    group_size: int = setting(
+        8,
+        "Group size G",
+        "Completions sampled for each prompt. Small: noisy baseline; large: more sampling.",
+        main=True,
+        ge=2,
+        le=4096,
+    )
+    steps: int = setting(
+        100,
+        "Steps",
+        "Optimizer steps; each samples new groups unless iterations are above 1.",
+        main=True,
+        ge=1,
+        le=10_000_000,
+    )
+    learning_rate: Finite = setting(
+        1e-5,
+        "Learning rate",
+        "Largest step size of the optimizer. Full fine-tuning: 1e-6 to 5e-5.",
+        main=True,
+        gt=0,
+        le=1,
+    )
+    lr_schedule: Literal["constant", "linear", "cosine", "constant_with_warmup"] = setting(
+        "constant", "Schedule", "How the learning rate moves over the run."
+    )
+    loss_type: Literal["grpo", "bnpo", "dr_grpo", "dapo", "cispo", "sapo", "luspo", "vespo"] = setting(
+        "dapo", "Loss type", "How token losses are clipped and averaged, by TRL's names.", main=True
+    )
+    beta: Finite = setting(
+        0.0,
+        "KL weight beta",
+        "Weight of the KL divergence to the starting model. 0: none, and no reference model in memory.",
+        ge=0,
+        le=100,
+    )
+    epsilon: Finite = setting(0.2, "Clip epsilon", "Lower clip bound of the ratio: 1 - epsilon.", ge=0, le=100)
+    epsilon_high: Finite | None = setting(
+        None, "Clip epsilon, high", "Upper clip bound: 1 + this. Empty: epsilon.", ge=0, le=100
+    )
+    scale_rewards: Literal["group", "batch", "none"] = setting(
+        "group",
+        "Scale rewards",
+        "Divide advantages by the standard deviation of the group, of the batch, or not at all.",
+    )
+    num_iterations: int = setting(1, "Iterations mu", "Optimizer passes over each batch of completions.", ge=1, le=64)
+    importance_sampling_level: Literal["token", "sequence"] = setting(
+        "token", "Ratio level", "Ratio to the sampling policy per token (GRPO) or per sequence (GSPO)."
+    )
+    mask_truncated: bool = setting(
+        False, "Mask truncated", "Leave completions that were cut off at the length limit out of the loss."
+    )
+    delta: Finite | None = setting(
+        None, "Delta", "Second upper bound of the ratio (two-sided clipping). Empty: none.", gt=1, le=1000
+    )
+    temperature: Finite = setting(
+        1.0, "Temperature", "Randomness of sampling; at 0 all completions of a group are equal.", gt=0, le=10
+    )
+    top_p: Finite = setting(
+        1.0, "Top-p", "Sample from the smallest set of tokens with this much probability.", gt=0, le=1
+    )
+    top_k: int = setting(0, "Top-k", "Sample from the k likeliest tokens. 0: all.", ge=0)
+    min_p: Finite | None = setting(
+        None, "Min-p", "Leave out tokens below this share of the likeliest one's probability.", ge=0, le=1
+    )
+    max_completion_length: int = setting(
+        256,
+        "Longest completion",
+        "Tokens after which a completion is cut off.",
+        main=True,
+        ge=1,
+        le=1_000_000,
+    )
+    max_grad_norm: Finite = setting(
+        1.0, "Gradient clip", "Gradients are scaled down to this norm. 0: no clipping.", ge=0, le=1e6
+    )
+    optimizer: Literal["adamw_torch", "adafactor", "sgd"] = setting(
+        "adamw_torch", "Optimizer", "By the names of transformers."
+    )
+    warmup_ratio: Finite = setting(
+        0.0, "Warm-up", "Share of the steps in which the learning rate rises to its full value.", ge=0, le=1
+    )
+    seed: int = setting(1, "Seed", "Same seed, same machine: the same run.", main=True, ge=0, le=2**31 - 1)
+    extra: dict[str, Any] = setting(
+        {},
+        "More of TRL",
+        "Other GRPOConfig fields by their own names.",
+        not_yet="passing other TRL fields on",
+    )
+
+
+class MemorySettings(Section):
+    loss_backend: Literal["liger", "trl", "full"] = setting(
+        "trl",
+        "Loss backend",
+        "How the policy loss is computed; trl is TRL's own chunked head.",
+        not_yet="the liger and full loss backends",
+    )
+    chunk_size: int | None = setting(
+        None,
+        "Chunk size",
+        "Tokens or sequences a chunk of the loss.",
+        ge=1,
+        not_yet="choosing the chunk size",
+    )
+    micro_batch: int | None = setting(
+        None,
+        "Micro-batch",
+        "Completions in one forward and backward pass. Empty: derived; must divide the completions of a step.",
+        ge=1,
+        le=65_536,
+    )
+    gradient_checkpointing: bool = setting(
+        False,
+        "Gradient checkpointing",
+        "Less memory for activations, about a third more time for the update.",
+    )
+    adapter: Literal["none", "lora", "qlora"] = setting(
+        "none",
+        "Adapter",
+        "Train all weights, or a small adapter beside them.",
+        not_yet="LoRA and QLoRA adapters",
+    )
+    lora_rank: int = setting(16, "LoRA rank", "Width of the adapter.", ge=1, le=4096, not_yet="adapters")
+    lora_alpha: Finite = setting(32.0, "LoRA alpha", "Scale of the adapter's output.", gt=0, le=1e6, not_yet="adapters")
+    lora_dropout: Finite = setting(0.0, "LoRA dropout", "Dropout in the adapter.", ge=0, lt=1, not_yet="adapters")
+    lora_targets: str = setting("all-linear", "LoRA targets", "Modules that get an adapter.", not_yet="adapters")
+    skip_dead_groups: bool | None = setting(
+        None,
+        "Skip dead groups",
+        "Leave completions with advantage 0 out of the update.",
+        not_yet="skipping dead groups",
+    )
+
+
+class RolloutSettings(Section):
+    engine: Literal["transformers", "vllm_colocate", "vllm_server"] = setting(
+        "transformers", "Rollout engine", "Who samples the completions.", not_yet="vLLM rollouts"
+    )
+    sync_canary: int = setting(
+        0, "Sync canary", "Compare engine and trainer every so many steps.", ge=0, not_yet="the sync canary"
+    )
+
+
+class ScaleSettings(Section):
+    processes: int = setting(
+        1, "Processes", "Training processes on this machine.", ge=1, le=1024, not_yet="several processes"
+    )
+    strategy: Literal["none", "ddp", "fsdp", "zero2", "zero3"] = setting(
+        "none", "Strategy", "How the processes share the model.", not_yet="several processes"
+    )
+    machines: int = setting(1, "Machines", "Machines that train together.", ge=1, le=10_000, not_yet="several machines")
+
+
+class EvaluationSettings(Section):
+    every: int = setting(
+        0,
+        "Evaluate every",
+        "Score the held-out rows every so many steps, besides before and after. 0: only those two.",
+        ge=0,
+    )
+    rows: int = setting(32, "Rows scored", "At most this many held-out rows are scored.", ge=1, le=100_000)
+    samples: int = setting(
+        1,
+        "Samples a row",
+        "1: one greedy completion a row.",
+        ge=1,
+        le=1024,
+        not_yet="several samples a held-out row",
+    )
+
+
+class CheckpointSettings(Section):
+    every: int = setting(
+        0,
+        "Checkpoint every",
+        "Save a checkpoint every so many steps. 0: only when stopped or finished.",
+        ge=0,
+    )
+    keep: int = setting(2, "Keep", "Checkpoints kept; the oldest go first.", ge=1, le=10_000)
+
+
+class LimitSettings(Section):
+    hours: Finite | None = setting(None, "Hours", "End the run after so many hours.", gt=0, not_yet="limits")
+    cost: Finite | None = setting(None, "Cost", "End the run at this cost.", gt=0, not_yet="limits")
+    price_per_hour: Finite | None = setting(
+        None, "Price an hour", "What an hour of this machine costs.", ge=0, not_yet="limits"
+    )
+    tokens: int | None = setting(None, "Tokens", "End the run after so many completion tokens.", ge=1, not_yet="limits")
+
+
+class ReportSettings(Section):
+    to: Literal["none", "trackio", "wandb", "tensorboard"] = setting(
+        "none", "Report to", "Also send metrics to a tracker.", not_yet="other trackers"
+    )
+    hub_repo: str | None = setting(None, "Hub repository", "Push the result there.", not_yet="pushing to the Hub")
+
+
+def _default_rewards() -> tuple[RewardSettings, ...]:
+    return (RewardSettings(verifier="math_numeric"),)
+
+
+class RunConfig(Section):
+    """All settings of one run. Cross-field rules are in `grpo_studio.rules`."""
+
+    model: ModelSettings = Field(default_factory=ModelSettings, title="Model")
+    dataset: DatasetSettings = Field(default_factory=DatasetSettings, title="Data")
+    rewards: tuple[RewardSettings, ...] = Field(
+        default_factory=_default_rewards, title="Rewards", min_length=1, max_length=64
+    )
+    algorithm: AlgorithmSettings = Field(default_factory=AlgorithmSettings, title="Training")
+    memory: MemorySettings = Field(default_factory=MemorySettings, title="Memory")
+    rollout: RolloutSettings = Field(default_factory=RolloutSettings, title="Rollouts")
+    scale: ScaleSettings = Field(default_factory=ScaleSettings, title="Scale")
+    evaluation: EvaluationSettings = Field(default_factory=EvaluationSettings, title="Evaluation")
+    checkpoint: CheckpointSettings = Field(default_factory=CheckpointSettings, title="Checkpoints")
+    limits: LimitSettings = Field(default_factory=LimitSettings, title="Limits")
+    alerts: tuple[dict[str, Any], ...] = setting((), "Alerts", "Rules that raise an event.", not_yet="alert rules")
+    report: ReportSettings = Field(default_factory=ReportSettings, title="Report")
+
+    @property
+    def completions_per_step(self) -> int:
+        """Completions sampled for one batch: prompts a step times G."""
+        return self.algorithm.prompts_per_step * self.algorithm.group_size
+
+    def effective_micro_batch(self) -> int:
+        """Completions in one forward and backward: as set, else the largest divisor of a step's completions up to 32."""
+        if self.memory.micro_batch is not None:
+            return self.memory.micro_batch
+        total = self.completions_per_step
+        return max(n for n in range(1, min(total, LARGEST_DERIVED_MICRO_BATCH) + 1) if total % n == 0)
+
+    def gradient_accumulation(self) -> int:
+        """Forward and backward passes before each optimizer step (TRL's gradient_accumulation_steps)."""
+        return self.completions_per_step // self.effective_micro_batch()
+
+    def effective_epsilon_high(self) -> float:
+        high = self.algorithm.epsilon_high
+        return self.algorithm.epsilon if high is None else high
+
+    def derived(self) -> dict[str, int]:
+        """What follows from the settings alone, by the names that `check` prints."""
+        return {
+            "completions_per_step": self.completions_per_step,
+            "micro_batch": self.effective_micro_batch(),
+            "gradient_accumulation_steps": self.gradient_accumulation(),
+            "per_device_train_batch_size": self.effective_micro_batch(),
+            "generation_batch_size": self.completions_per_step,
+            "largest_tokens_per_step": self.completions_per_step * self.algorithm.max_completion_length,
+            "completions_total": self.completions_per_step * (self.algorithm.steps // self.algorithm.num_iterations),
+        }
+
+
+def fields_of(section: type[BaseModel], prefix: str = "") -> dict[str, FieldInfo]:
+    """Every setting below `section` by its dotted name, in order of declaration; lists are one entry."""
+    found: dict[str, FieldInfo] = {}
+    for name, info in section.model_fields.items():
+        kind = info.annotation
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            found |= fields_of(kind, f"{prefix}{name}.")
+        else:
+            found[f"{prefix}{name}"] = info
+    return found

@@ -1,0 +1,116 @@
+"""Presets, YAML files and `--set a.b=value`: from text to the raw settings that `rules.inspect` judges."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from grpo_studio.config import RunConfig
+from grpo_studio.errors import ConfigError, UsageError
+from grpo_studio.rules import nearest_names
+
+LARGEST_CONFIG_BYTES = 1_000_000
+
+
+def preset_names(directories: Iterable[Path]) -> list[str]:
+    """Names of all presets, sorted; one name once."""
+    return sorted({path.stem for folder in directories if folder.is_dir() for path in folder.glob("*.yaml")})
+
+
+def read_preset(name: str, directories: Sequence[Path]) -> dict[str, Any]:
+    """The raw settings of a preset.
+
+    Raises:
+        UsageError: no preset goes by that name.
+    """
+    known = preset_names(directories)
+    if name not in known:
+        raise UsageError(f"no preset {name!r}; {nearest_names(name, known)}")
+    for folder in directories:
+        path = folder / f"{name}.yaml"
+        if path.is_file():
+            return read_config_file(path)
+    raise UsageError(f"no preset {name!r}; {nearest_names(name, known)}")
+
+
+def read_config_file(path: Path) -> dict[str, Any]:
+    """Parse a YAML file of settings.
+
+    Raises:
+        ConfigError: it is missing, too large, not YAML, or not a mapping.
+    """
+    try:
+        if path.stat().st_size > LARGEST_CONFIG_BYTES:
+            raise ConfigError(f"{path} has {path.stat().st_size} bytes; a config has at most {LARGEST_CONFIG_BYTES}")
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"cannot read the config {path}: {error}; give a YAML file of settings") from error
+    return parse_config(text, str(path))
+
+
+def parse_config(text: str, origin: str) -> dict[str, Any]:
+    """Parse YAML text; `origin` names it in errors. Aliases are refused: a few lines of them expand without end."""
+    try:
+        if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(text, Loader=yaml.SafeLoader)):
+            raise ConfigError(f"{origin} uses YAML aliases (*name); write the values out")
+        data = yaml.safe_load(text)
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        if isinstance(error, ConfigError):
+            raise
+        reason = " ".join(str(error).split())[:300]
+        raise ConfigError(f"{origin} is not YAML: {reason}") from error
+    if data is None:
+        return {}
+    if not isinstance(data, dict):
+        raise ConfigError(
+            f"{origin} holds {type(data).__name__}, not a mapping of settings such as 'algorithm: {{steps: 10}}'"
+        )
+    return data
+
+
+def dump_config(config: RunConfig) -> str:
+    """The whole configuration as YAML, as it is kept in a run folder."""
+    return yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
+
+
+def with_overrides(data: dict[str, Any], overrides: Iterable[str]) -> dict[str, Any]:
+    """A copy of raw settings with each `a.b=value` put in; values are read as YAML, list entries by number.
+
+    Raises:
+        UsageError: an override has no '=', or its name leads through something that is no section.
+    """
+    result = copy.deepcopy(data)
+    for override in overrides:
+        name, equals, text = override.partition("=")
+        if not equals or not name.strip():
+            raise UsageError(f"--set {override!r} has no '='; write it like --set algorithm.steps=20")
+        _put(result, name.strip().split("."), _value(name, text), override)
+    return result
+
+
+def _value(name: str, text: str) -> Any:
+    return parse_config(f"value: {text}", f"--set {name}")["value"] if text.strip() else None
+
+
+def _put(target: Any, parts: list[str], value: Any, override: str) -> None:
+    part, rest = parts[0], parts[1:]
+    if isinstance(target, list):
+        if not part.isdecimal() or int(part) >= len(target):
+            raise UsageError(
+                f"--set {override!r}: {part!r} is not one of the {len(target)} entries (0 to {len(target) - 1})"
+            )
+        key: Any = int(part)
+    elif isinstance(target, dict):
+        key = part
+        if rest and not isinstance(target.get(part), dict | list):
+            target[part] = {}
+    else:
+        raise UsageError(f"--set {override!r}: {part!r} is below a plain value; name a setting such as algorithm.steps")
+    if rest:
+        _put(target[key], rest, value, override)
+    else:
+        target[key] = value

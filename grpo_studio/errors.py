@@ -1,0 +1,43 @@
+"""The exception tree. Each error is one line: what was wrong, the value found, what would work."""
+
+from __future__ import annotations
+
+
+class StudioError(Exception):
+    """Base of every error that is shown to a person as it stands; `exit_code` is what the command line returns."""
+
+    exit_code = 1
+
+
+class UsageError(StudioError, ValueError):
+    """An unknown command, key or preset."""
+
+    exit_code = 2
+
+
+class ConfigError(StudioError, ValueError):
+    """A setting has a value that cannot work."""
+
+
+class ModelError(StudioError, OSError):
+    """A model cannot be found, fetched or read."""
+
+
+class DataError(StudioError, ValueError):
+    """A data set cannot be found or read, or lacks what the run needs."""
+
+
+class VerifierError(StudioError, ValueError):
+    """A verifier is unknown, broken or has wrong parameters."""
+
+
+class RunNotFoundError(StudioError, LookupError):
+    """No run goes by that id."""
+
+
+class StoreError(StudioError, OSError):
+    """A run folder or its database cannot be written or read."""
+
+
+class PortTakenError(StudioError, OSError):
+    """The address for the app is in use."""

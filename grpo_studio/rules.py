@@ -1,0 +1,240 @@
+"""Everything that can be wrong with a configuration by itself, found at once: field errors and cross-field rules.
+
+Pure: settings in, problems out; nothing is read or fetched (that is `preflight`).
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from grpo_studio.config import RunConfig, fields_of
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing that stops a run: `field` is a dotted name, `fix` says what would work."""
+
+    field: str
+    message: str
+    fix: str
+    unknown_key: bool = False
+
+    def as_dict(self) -> dict[str, str]:
+        row = asdict(self)
+        row.pop("unknown_key")
+        return row
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.message}; {self.fix}"
+
+
+def inspect(data: Mapping[str, Any]) -> tuple[RunConfig | None, list[Problem]]:
+    """Validate raw settings.
+
+    Returns the configuration, or None when a field is wrong, and all problems: field errors first, then the
+    cross-field rules over what is right, so that a person mends everything in one go.
+    """
+    try:
+        config = RunConfig.model_validate(dict(data))
+    except ValidationError as error:
+        problems = [_field_problem(data, detail) for detail in error.errors()]
+        repaired = _without(data, [detail["loc"] for detail in error.errors()])
+        try:
+            rest = RunConfig.model_validate(repaired)
+        except ValidationError:
+            return None, problems
+        wrong = {problem.field for problem in problems}
+        return None, problems + [p for p in cross_field_problems(rest) if p.field not in wrong]
+    return config, list(cross_field_problems(config))
+
+
+def cross_field_problems(config: RunConfig) -> Iterator[Problem]:
+    """Rules between settings, in order of the form."""
+    yield from _not_yet(config)
+    yield from _reward_rules(config)
+    yield from _algorithm_rules(config)
+    yield from _data_rules(config)
+
+
+def _not_yet(config: RunConfig) -> Iterator[Problem]:
+    for name, info in fields_of(RunConfig).items():
+        extra = info.json_schema_extra
+        waits_for = extra.get("not_yet") if isinstance(extra, dict) else None
+        if waits_for is None:
+            continue
+        value = value_at(config, name)
+        if value != info.default:
+            yield Problem(
+                name,
+                f"not yet: {waits_for} is not built in this version (found {value!r})",
+                f"use {info.default!r}",
+            )
+
+
+def _reward_rules(config: RunConfig) -> Iterator[Problem]:
+    seen: dict[str, int] = {}
+    for index, reward in enumerate(config.rewards):
+        if reward.label in seen:
+            yield Problem(
+                f"rewards.{index}.name",
+                f"the name {reward.label!r} is taken by reward {seen[reward.label] + 1}",
+                "give one of them another name",
+            )
+        seen.setdefault(reward.label, index)
+    total = sum(reward.weight for reward in config.rewards)
+    if total <= 0:
+        yield Problem(
+            "rewards",
+            f"the weights add up to {total:g}, so no answer is worth reaching",
+            "make the sum of the weights positive",
+        )
+
+
+def _algorithm_rules(config: RunConfig) -> Iterator[Problem]:
+    algorithm, total, micro = config.algorithm, config.completions_per_step, config.effective_micro_batch()
+    if total % micro:
+        fits = [n for n in range(1, total + 1) if total % n == 0]
+        nearest = min(fits, key=lambda n: (abs(n - micro), n))
+        yield Problem(
+            "memory.micro_batch",
+            f"{micro} does not divide the {total} completions of a step "
+            f"({algorithm.prompts_per_step} prompts x G = {algorithm.group_size})",
+            f"use {nearest}, or leave it empty",
+        )
+    if config.effective_epsilon_high() < algorithm.epsilon and algorithm.loss_type != "cispo":
+        yield Problem(
+            "algorithm.epsilon_high",
+            f"{algorithm.epsilon_high:g} is below epsilon {algorithm.epsilon:g}",
+            f"use {algorithm.epsilon:g} or more",
+        )
+    if algorithm.delta is not None and algorithm.loss_type not in DELTA_LOSSES:
+        yield Problem(
+            "algorithm.delta",
+            f"loss type {algorithm.loss_type} has no second clip bound",
+            f"leave it empty, or use {_listed(DELTA_LOSSES)}",
+        )
+    if algorithm.num_iterations > algorithm.steps:
+        yield Problem(
+            "algorithm.num_iterations",
+            f"{algorithm.num_iterations} passes over each batch, but only {algorithm.steps} steps",
+            f"use at most {algorithm.steps}",
+        )
+
+
+def _data_rules(config: RunConfig) -> Iterator[Problem]:
+    template = config.dataset.prompt_template
+    if template is not None and "{prompt}" not in template:
+        yield Problem(
+            "dataset.prompt_template",
+            "the template has no place for the question",
+            "put {prompt} where it belongs",
+        )
+    limit = config.dataset.limit
+    if limit is not None and limit - config.dataset.held_out < config.algorithm.prompts_per_step:
+        needed = config.dataset.held_out + config.algorithm.prompts_per_step
+        yield Problem(
+            "dataset.limit",
+            f"{limit} rows less {config.dataset.held_out} held out leave fewer than the "
+            f"{config.algorithm.prompts_per_step} prompts of a step",
+            f"use at least {needed}, or hold out fewer rows",
+        )
+
+
+DELTA_LOSSES = ("grpo", "bnpo", "dr_grpo", "dapo", "luspo")
+
+
+def value_at(config: BaseModel, dotted: str) -> Any:
+    """The value of a setting by its dotted name."""
+    value: Any = config
+    for part in dotted.split("."):
+        value = getattr(value, part)
+    return value
+
+
+def nearest_names(name: str, known: Iterable[str]) -> str:
+    """A hint for a mistyped name: the closest of `known`, or all of them when none is close."""
+    known = list(known)
+    close = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+    return f"did you mean {_listed(close)}?" if close else f"known: {_listed(known)}"
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(names)
+
+
+def _field_problem(data: Mapping[str, Any], detail: Any) -> Problem:
+    field = ".".join(str(part) for part in detail["loc"]) or "config"
+    if detail["type"] == "extra_forbidden":
+        section, _, key = field.rpartition(".")
+        known = _keys_of(section)
+        return Problem(field, f"unknown setting {key!r}", nearest_names(key, known), unknown_key=True)
+    found = detail.get("input")
+    context = detail.get("ctx", {})
+    return Problem(field, f"{_lower(detail['msg'])} (found {_shown(found)})", _fix(detail["type"], context))
+
+
+def _fix(kind: str, context: Mapping[str, Any]) -> str:
+    bounds = {"ge": "{} or more", "gt": "more than {}", "le": "{} or less", "lt": "less than {}"}
+    for name, words in bounds.items():
+        if name in context:
+            return "use " + words.format(context[name])
+    if kind == "literal_error":
+        return f"use {context['expected']}"
+    kinds = {
+        "int": "a whole number",
+        "float": "a number",
+        "finite": "a finite number",
+        "bool": "true or false",
+        "string": "text",
+    }
+    for start, words in kinds.items():
+        if kind.startswith(start):
+            return f"give {words}"
+    return "see the settings table in docs/settings.md"
+
+
+def _keys_of(section: str) -> list[str]:
+    prefix = f"{section}." if section else ""
+    names = [name[len(prefix) :] for name in fields_of(RunConfig) if name.startswith(prefix)]
+    if section.startswith("rewards."):
+        from grpo_studio.config import RewardSettings
+
+        names = list(RewardSettings.model_fields)
+    return list(dict.fromkeys(name.split(".")[0] for name in names))
+
+
+def _without(data: Any, locations: list[tuple[int | str, ...]]) -> Any:
+    """`data` less the entries at `locations`, so that the rest can be checked with defaults in their places."""
+    if any(not location for location in locations):
+        return {}
+    if isinstance(data, Mapping):
+        kept = {}
+        for key, value in data.items():
+            below = [location[1:] for location in locations if location[0] == key]
+            if any(len(rest) == 0 for rest in below):
+                continue
+            kept[key] = _without(value, below) if below else value
+        return kept
+    if isinstance(data, list | tuple):
+        return [
+            _without(value, [location[1:] for location in locations if location[0] == index])
+            if any(location[0] == index and len(location) > 1 for location in locations)
+            else value
+            for index, value in enumerate(data)
+            if (index,) not in locations
+        ]
+    return data
+
+
+def _lower(message: str) -> str:
+    return message[:1].lower() + message[1:]
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."

@@ -1,0 +1,89 @@
+"""The state of a run, derived from what it recorded and from its process: a pure function, never a guess from file times."""
+
+from __future__ import annotations
+
+import signal as signals
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+State = Literal["queued", "preparing", "running", "paused", "stopping", "finished", "stopped", "failed", "killed"]
+
+TERMINAL: dict[str, State] = {
+    "run_finished": "finished",
+    "run_stopped": "stopped",
+    "run_failed": "failed",
+    "run_paused": "paused",
+}
+ENDED: frozenset[State] = frozenset({"finished", "stopped", "failed", "killed", "paused"})
+
+
+@dataclass(frozen=True)
+class RunFacts:
+    """What is known about the newest attempt.
+
+    Args:
+        events: (kind, message) in order of their making.
+        started: a worker was started for it.
+        alive: that worker still runs.
+        stop_requested: somebody asked it to stop.
+        step: last recorded step, 0 for none.
+        exit_code, signal: how the worker ended, when its parent saw it.
+    """
+
+    events: Sequence[tuple[str, str]]
+    started: bool
+    alive: bool
+    stop_requested: bool = False
+    step: int = 0
+    exit_code: int | None = None
+    signal: int | None = None
+
+
+@dataclass(frozen=True)
+class RunState:
+    state: State
+    reason: str
+
+    @property
+    def ended(self) -> bool:
+        return self.state in ENDED
+
+
+def derive(facts: RunFacts) -> RunState:
+    """The state and, in words, why. A terminal event decides; without one a dead process was killed."""
+    terminal = next(((kind, message) for kind, message in reversed(facts.events) if kind in TERMINAL), None)
+    if terminal is not None:
+        kind, message = terminal
+        if facts.alive:
+            return RunState("stopping", f"ending: {message}")
+        if kind == "run_finished" and facts.step == 0:
+            return RunState("failed", "ended without a single step")
+        return RunState(TERMINAL[kind], message)
+    if not facts.started:
+        return RunState("queued", "waits for its turn")
+    if not facts.alive:
+        return RunState("killed", _killed_reason(facts))
+    if facts.stop_requested:
+        return RunState("stopping", "finishes the step, then saves a checkpoint")
+    if any(kind == "training_started" for kind, _ in facts.events):
+        return RunState("running", "")
+    last = next((message for kind, message in reversed(facts.events) if kind == "preparing"), "starting the worker")
+    return RunState("preparing", last)
+
+
+def _killed_reason(facts: RunFacts) -> str:
+    where = f"last step {facts.step}" if facts.step else "before its first step"
+    if facts.signal is not None:
+        hint = ", likely out of memory" if facts.signal == signals.SIGKILL and not facts.stop_requested else ""
+        return f"killed by signal {facts.signal} ({_signal_name(facts.signal)}{hint}), {where}"
+    if facts.exit_code is not None:
+        return f"the worker ended without a word (exit code {facts.exit_code}), {where}; see its log"
+    return f"the worker is gone without a word, {where}; see its log"
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signals.Signals(number).name
+    except ValueError:
+        return "unknown"

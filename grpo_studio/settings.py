@@ -1,0 +1,85 @@
+"""Where things live and how the app is served: read from the environment once, never later."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from grpo_studio.errors import ConfigError, StoreError
+
+PACKAGE_DIR = Path(__file__).resolve().parent
+BUNDLED_REWARDS = PACKAGE_DIR.parent / "rewards"
+BUNDLED_PRESETS = PACKAGE_DIR / "presets"
+SPACE_STORAGE = Path("/data")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Paths are absolute. `home` holds runs, rewards, presets and the queue; `cache` holds converted models."""
+
+    home: Path
+    runs_dir: Path
+    cache: Path
+    host: str = "127.0.0.1"
+    port: int = 7860
+
+    @classmethod
+    def from_env(cls, env: Mapping[str, str] | None = None) -> Settings:
+        """Read GRPO_STUDIO_HOME, GRPO_STUDIO_CACHE, GRPO_STUDIO_HOST and GRPO_STUDIO_PORT.
+
+        Raises:
+            ConfigError: the port is not a number from 1 to 65535.
+        """
+        env = os.environ if env is None else env
+        home = Path(env.get("GRPO_STUDIO_HOME") or _default_home(env)).expanduser().resolve()
+        cache = Path(env.get("GRPO_STUDIO_CACHE") or "~/.cache/grpo-studio").expanduser().resolve()
+        port_text = env.get("GRPO_STUDIO_PORT") or "7860"
+        if not port_text.isdecimal() or not 1 <= int(port_text) <= 65535:
+            raise ConfigError(f"GRPO_STUDIO_PORT is {port_text!r}; give a number from 1 to 65535")
+        host = env.get("GRPO_STUDIO_HOST") or "127.0.0.1"
+        return cls(home=home, runs_dir=home / "runs", cache=cache, host=host, port=int(port_text))
+
+    def with_runs_dir(self, runs_dir: str | None) -> Settings:
+        """The same settings with another runs folder; `None` changes nothing."""
+        return self if runs_dir is None else replace(self, runs_dir=Path(runs_dir).expanduser().resolve())
+
+    @property
+    def rewards_dirs(self) -> tuple[Path, ...]:
+        """Where verifiers are looked for: those of the program first, then a person's own."""
+        return (BUNDLED_REWARDS, self.home / "rewards")
+
+    @property
+    def presets_dirs(self) -> tuple[Path, ...]:
+        """Where presets are looked for; a person's own preset wins over a built-in one of the same name."""
+        return (self.home / "presets", BUNDLED_PRESETS)
+
+    @property
+    def queue_path(self) -> Path:
+        return self.home / "queue.db"
+
+    def require_writable(self) -> None:
+        """Make the home and runs folders.
+
+        Raises:
+            StoreError: one of them cannot be made or written to.
+        """
+        for folder in (self.home, self.runs_dir):
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+                probe = folder / f".write-test-{os.getpid()}"
+                probe.touch()
+                probe.unlink()
+            except OSError as error:
+                raise StoreError(
+                    f"cannot write to the runs folder {folder}: {error.strerror or error}; "
+                    "set GRPO_STUDIO_HOME or --runs-dir to a folder that you can write to"
+                ) from error
+
+
+def _default_home(env: Mapping[str, str]) -> str:
+    on_space = bool(env.get("SPACE_ID"))
+    if on_space and SPACE_STORAGE.is_dir() and os.access(SPACE_STORAGE, os.W_OK):
+        return str(SPACE_STORAGE)
+    return "studio"

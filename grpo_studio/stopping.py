@@ -1,0 +1,35 @@
+"""How a stop request reaches the trainer, and how an attempt says that it ended. No torch, so that it loads at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+class StoppedEarlyError(BaseException):
+    """SIGTERM came before training began: there is no step to finish."""
+
+
+@dataclass
+class StopFlag:
+    """Set by the worker's signal handler; the trainer looks at it after each step."""
+
+    requested: bool = False
+    training: bool = False
+
+    def request(self) -> None:
+        """Ask for a stop.
+
+        Raises:
+            StoppedEarlyError: training has not begun.
+        """
+        self.requested = True
+        if not self.training:
+            raise StoppedEarlyError
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The last step of an attempt, and whether it was stopped on request."""
+
+    step: int
+    stopped: bool

@@ -1,0 +1,110 @@
+"""Puts what the trainer tells into the run's database: groups as soon as they are scored, the rest when a step is done."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from grpo_studio.config import RunConfig
+from grpo_studio.store.records import GroupRecord
+from grpo_studio.store.writer import RunWriter
+from grpo_studio.training.phases import MemoryWatch, PhaseClock
+from grpo_studio.training.scored_batch import ScoredBatch, batch_metrics, evaluation_metrics
+
+FROM_TRL = {
+    "loss": "optim/loss",
+    "grad_norm": "optim/grad_norm",
+    "learning_rate": "optim/lr",
+    "kl": "policy/kl",
+    "entropy": "policy/entropy",
+    "clip_ratio/low_mean": "policy/clip_low",
+    "clip_ratio/high_mean": "policy/clip_high",
+    "cispo_clip_ratio": "policy/clip_high",
+    "ratio_mean": "policy/ratio_mean",
+}
+NOT_PART_OF_A_STEP = ("evaluate", "save")
+
+
+class Recorder:
+    """A `StepListener` that writes. One a run, used on the main thread."""
+
+    def __init__(self, writer: RunWriter, clock: PhaseClock, memory: MemoryWatch) -> None:
+        self._writer = writer
+        self._clock = clock
+        self._memory = memory
+        self._tokens = 0
+        self._trouble_told: set[str] = set()
+
+    def batch_scored(self, step: int, batch: ScoredBatch) -> None:
+        """Record the groups of a generation batch, so that they can be read while the update still runs."""
+        groups = batch.groups()
+        self._tokens += sum(batch.tokens)
+        self._memory.step = step
+        with self._writer.transaction():
+            self._writer.groups(step, groups)
+            self._writer.metrics(step, batch_metrics(groups))
+            self._tell_verifier_trouble(step, groups)
+
+    def step_done(self, step: int, logs: Mapping[str, Any]) -> None:
+        """Record what an optimizer step gave: TRL's metrics, times, memory."""
+        metrics = {ours: logs[theirs] for theirs, ours in FROM_TRL.items() if logs.get(theirs) is not None}
+        seconds = self._clock.take()
+        samples, peaks = self._memory.take()
+        step_seconds = sum(value for phase, value in seconds.items() if phase not in NOT_PART_OF_A_STEP)
+        metrics |= {f"time/{phase}": value for phase, value in seconds.items()}
+        metrics |= {f"memory/peak/{phase}": float(value) for phase, value in peaks.items()}
+        metrics["time/step"] = step_seconds
+        if self._tokens:
+            metrics["throughput/completion_tokens_per_s"] = self._tokens / max(step_seconds, 1e-9)
+        self._tokens = 0
+        with self._writer.transaction():
+            self._writer.metrics(step, metrics)
+            self._writer.phase_times(step, seconds)
+            self._writer.memory_samples(samples)
+            self._tell_non_finite(step, metrics)
+
+    def evaluated(self, step: int, groups: Sequence[GroupRecord]) -> dict[str, float | None]:
+        """Record scored held-out rows; returns their metrics."""
+        metrics = evaluation_metrics(groups)
+        means = ", ".join(
+            f"{name.removeprefix('eval/')} {value:.3g}" for name, value in metrics.items() if value is not None
+        )
+        with self._writer.transaction():
+            self._writer.groups(step, groups)
+            self._writer.metrics(step, metrics)
+            self._writer.event("evaluation", f"{len(groups)} held-out rows after step {step}: {means}", data=metrics)
+        return metrics
+
+    def _tell_non_finite(self, step: int, metrics: Mapping[str, float]) -> None:
+        wrong = [name for name, value in metrics.items() if not math.isfinite(value)]
+        if wrong:
+            self._writer.event("non_finite", f"step {step}: not a finite number: {', '.join(wrong)}", level="error")
+
+    def _tell_verifier_trouble(self, step: int, groups: Sequence[GroupRecord]) -> None:
+        """One event a verifier and kind of trouble; the counts are metrics of every step."""
+        for group in groups:
+            for item in group.completions:
+                for score in item.scores:
+                    key = f"{score.verifier}/{score.outcome}"
+                    if score.outcome != "ok" and key not in self._trouble_told:
+                        self._trouble_told.add(key)
+                        message = f"{score.verifier}: first {score.outcome} at step {step}: {score.reason}"
+                        self._writer.event("verifier_trouble", message, level="warning")
+
+
+def absent_metrics(config: RunConfig) -> dict[str, str]:
+    """Metrics that this run will not have, each with the reason, so that no panel is blank without a word."""
+    reasons = {}
+    if config.algorithm.beta == 0:
+        reasons["policy/kl"] = "no reference model: beta is 0"
+    if config.algorithm.loss_type == "cispo":
+        reasons["policy/clip_low"] = "cispo clips the ratio from above only"
+    if config.algorithm.loss_type in ("sapo", "vespo"):
+        reasons["policy/clip_low"] = reasons["policy/clip_high"] = (
+            f"{config.algorithm.loss_type} weights tokens smoothly and clips none"
+        )
+    if config.dataset.held_out == 0:
+        reasons["eval/reward"] = "no rows are held out"
+    reasons["policy/sampler_difference"] = "the trainer samples by itself"
+    return reasons

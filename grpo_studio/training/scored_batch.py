@@ -1,0 +1,134 @@
+"""From a scored generation batch to the groups and metrics that are recorded: plain values, no tensors.
+
+Formulas: a group's deviation is the sample deviation (n - 1), as TRL uses it for advantages; a group is dead when all
+its scored rewards are equal (DAPO, arXiv 2503.14476, section 3.2), and then all-good when that reward is at least half
+of what all verifiers with positive weight could give, else all-bad.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from grpo_studio.store.records import CompletionRecord, GroupRecord, ScoreRecord
+
+EQUAL = 1e-6
+"""Rewards closer than this count as equal; they are sums of float32 values."""
+
+
+@dataclass(frozen=True)
+class ScoredBatch:
+    """One generation batch in the order of TRL: the G completions of a prompt lie side by side.
+
+    All sequences have one entry a completion; `rewards` and `scores[i].value` are None where a verifier abstained.
+    """
+
+    prompts: Sequence[str]
+    answers: Sequence[str | None]
+    texts: Sequence[str]
+    tokens: Sequence[int]
+    truncated: Sequence[bool]
+    rewards: Sequence[float | None]
+    advantages: Sequence[float]
+    scores: Sequence[tuple[ScoreRecord, ...]]
+    group_size: int
+
+    def groups(self, split: str = "train") -> list[GroupRecord]:
+        return [self._group(start, split) for start in range(0, len(self.texts), self.group_size)]
+
+    def _group(self, start: int, split: str) -> GroupRecord:
+        places = range(start, start + self.group_size)
+        rewards = [reward for place in places if (reward := self.rewards[place]) is not None]
+        completions = tuple(
+            CompletionRecord(
+                text=self.texts[place],
+                tokens=self.tokens[place],
+                truncated=self.truncated[place],
+                reward=self.rewards[place],
+                advantage=self.advantages[place],
+                scores=self.scores[place],
+            )
+            for place in places
+        )
+        return GroupRecord(
+            prompt=self.prompts[start],
+            answer=self.answers[start],
+            completions=completions,
+            reward_mean=mean_or_none(rewards),
+            reward_std=statistics.stdev(rewards) if len(rewards) > 1 else None,
+            split=split,
+        )
+
+
+def weighted_reward(scores: Sequence[ScoreRecord]) -> float | None:
+    """Sum of weight times score; None when a verifier of non-zero weight abstained."""
+    total = 0.0
+    for score in scores:
+        if score.weight == 0:
+            continue
+        if score.value is None:
+            return None
+        total += score.weight * score.value
+    return total
+
+
+def batch_metrics(groups: Sequence[GroupRecord]) -> dict[str, float | None]:
+    """The metrics of one generation batch that follow from its groups, by their recorded names."""
+    completions = [item for group in groups for item in group.completions]
+    rewards = [item.reward for item in completions if item.reward is not None]
+    kinds = [group_kind(group) for group in groups]
+    metrics: dict[str, float | None] = {
+        "reward/mean": mean_or_none(rewards),
+        "reward/std": statistics.stdev(rewards) if len(rewards) > 1 else None,
+        "group/mixed": kinds.count("mixed") / len(kinds),
+        "group/all_good": kinds.count("all_good") / len(kinds),
+        "group/all_bad": kinds.count("all_bad") / len(kinds),
+        "group/effective_batch": float(sum(1 for item in completions if abs(item.advantage or 0.0) > EQUAL)),
+        "advantage/abs_mean": mean_or_none([abs(item.advantage) for item in completions if item.advantage is not None]),
+        "completion/length_mean": mean_or_none([float(item.tokens) for item in completions]),
+        "completion/truncated": mean_or_none([float(item.truncated) for item in completions]),
+    }
+    return metrics | verifier_metrics([item.scores for item in completions])
+
+
+def verifier_metrics(rows: Sequence[tuple[ScoreRecord, ...]]) -> dict[str, float | None]:
+    """Mean score of each verifier over what it judged, and how often it abstained, ran out of time or failed."""
+    by_name: dict[str, list[ScoreRecord]] = {}
+    for row in rows:
+        for score in row:
+            by_name.setdefault(score.verifier, []).append(score)
+    metrics: dict[str, float | None] = {}
+    for name, scores in by_name.items():
+        metrics[f"reward/{name}/mean"] = mean_or_none([score.value for score in scores if score.value is not None])
+        metrics[f"verifier/{name}/abstained"] = float(sum(score.value is None for score in scores))
+        for outcome in ("timeout", "error"):
+            metrics[f"verifier/{name}/{outcome}"] = float(sum(score.outcome == outcome for score in scores))
+    return metrics
+
+
+def group_kind(group: GroupRecord) -> str:
+    """`mixed`, `all_good`, `all_bad`, or `unscored` when fewer than two completions have a reward."""
+    rewards = [item.reward for item in group.completions if item.reward is not None]
+    if len(rewards) < 2:
+        return "unscored"
+    if max(rewards) - min(rewards) > EQUAL:
+        return "mixed"
+    reachable = sum(max(score.weight, 0.0) for score in group.completions[0].scores)
+    return "all_good" if reachable > 0 and rewards[0] >= reachable / 2 else "all_bad"
+
+
+def evaluation_metrics(groups: Sequence[GroupRecord]) -> dict[str, float | None]:
+    """Mean reward and mean score of each verifier over held-out rows, as `eval/...`."""
+    completions = [item for group in groups for item in group.completions]
+    metrics: Mapping[str, float | None] = verifier_metrics([item.scores for item in completions])
+    means = {
+        f"eval/{name.removeprefix('reward/')}": value for name, value in metrics.items() if name.startswith("reward/")
+    }
+    return {"eval/reward": mean_or_none([item.reward for item in completions if item.reward is not None])} | means
+
+
+def mean_or_none(values: Sequence[float]) -> float | None:
+    finite = [value for value in values if math.isfinite(value)]
+    return statistics.fmean(finite) if finite else None

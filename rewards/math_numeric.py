@@ -1,0 +1,85 @@
+"""The final number of a completion against the gold number, exactly."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import Any
+
+from grpo_studio.verifiers import Verdict, verifier
+from grpo_studio.verifiers.answer_text import after_thinking, inside_answer_tags, last_statement, normalise
+from grpo_studio.verifiers.numbers import Number, Reading, equal, readings
+
+
+def check(tolerance: float) -> str | None:
+    """The relative error that may be allowed."""
+    return None if 0 <= tolerance < 1 else f"tolerance is {tolerance}; it must be at least 0 and below 1"
+
+
+@verifier(
+    examples=[
+        ("The answer is 12.", {"answer": "12"}, 1.0),
+        ("6 x 6 = 36\n#### 36", {"answer": "Six rows of six.\n#### 36"}, 1.0),
+        ("Final answer: 72. (I checked it in 3 ways.)", {"answer": 72}, 1.0),
+        ("So it is \\boxed{\\frac{3}{8}}", {"answer": 0.375}, 1.0),
+        ("The answer is 17", {"answer": "7"}, 0.0),
+        ("5-3", {"answer": "-3"}, 0.0),
+        ("", {"answer": "7"}, 0.0),
+        ("7", {"answer": ""}, None),
+    ],
+    check=check,
+)
+def math_numeric(completion: str, answer: Any, *, tolerance: float = 0.0) -> Verdict:
+    """The last stated number equals the gold number.
+
+    An explicit statement (`#### 36`, 'the answer is 36', a box) outranks the last number of the text. Rationals and
+    integers compare exactly, except for the noise of floating point; `tolerance` allows a relative error on top.
+    A gold list holds alternatives. A gold that is missing or is not one number abstains.
+    """
+    golds = _gold_numbers(answer)
+    if not golds:
+        return Verdict(None, f"the gold answer is not one number: {answer!r:.100}")
+    found = _answer(completion)
+    if found.number is None:
+        return Verdict(0.0, found.reason, found.text or None)
+    number = found.number
+    if any(equal(number, gold, tolerance) for gold in golds):
+        return Verdict(1.0, "", number.text)
+    return Verdict(0.0, f"{number.text:.60} is not {golds[0].text:.60}", number.text)
+
+
+def _answer(completion: str) -> Reading:
+    text = after_thinking(normalise(completion))
+    if text is None:
+        return Reading(None, "", "the thinking never ends")
+    text = inside_answer_tags(text)
+    statement = last_statement(text)
+    if statement is None:
+        found = readings(text)
+        return found[-1] if found else Reading(None, "", "no number")
+    found = readings(statement.text, stated=True)
+    if not found or (statement.exact and len(found) > 1):
+        return Reading(None, statement.text, "the stated answer is not one number")
+    return found[0]
+
+
+def _gold_numbers(answer: Any) -> list[Number]:
+    """The accepted values; a truth value, a mapping, NaN, or text with no or several numbers gives none."""
+    if isinstance(answer, (list, tuple)):
+        return [number for item in answer if not isinstance(item, list) for number in _gold_numbers(item)]
+    if isinstance(answer, bool) or not isinstance(answer, (str, int, float)):
+        return []
+    if isinstance(answer, float) and not math.isfinite(answer):
+        return []
+    if isinstance(answer, int) and answer.bit_length() > 1330:  # about 400 digits; str() refuses 4,300
+        return []
+    number = _gold_number(str(answer))
+    return [number] if number is not None else []
+
+
+@lru_cache(maxsize=1024)  # a whole group of completions shares its gold
+def _gold_number(answer: str) -> Number | None:
+    text = normalise(answer)
+    statement = last_statement(text)
+    found = readings(statement.text if statement else text, stated=True)
+    return found[0].number if len(found) == 1 else None
