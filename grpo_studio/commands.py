@@ -128,7 +128,7 @@ def _train(options: argparse.Namespace, settings: Settings) -> int:
             print(f"error: {problem}", file=sys.stderr)
         return report.exit_code
     name = options.name or options.preset or Path(options.config).stem
-    folder = supervisor.submit(report.config, settings, name, _progress_line())
+    folder = supervisor.submit(report.config, settings, name, progress_line())
     if not options.json:
         print(f"{folder.run_id} queued; watch it with: python -m grpo_studio show {folder.run_id}")
     if options.wait:
@@ -141,7 +141,7 @@ def _train(options: argparse.Namespace, settings: Settings) -> int:
     return 0 if not options.wait or summary["state"] == "finished" else 1
 
 
-def _progress_line() -> Callable[[str, float], None]:
+def progress_line() -> Callable[[str, float], None]:
     """A progress bar on stderr, where it is a terminal; else a line for each tenth."""
     told = [-1]
 
@@ -241,7 +241,7 @@ def _score(options: argparse.Namespace, settings: Settings) -> int:
         )
     else:
         for result in failed:
-            print(f"{result.id} {result.reward}: expected {result.expected}, got {result.value}: {result.reason}")
+            print(f"{result.id} {result.reward}: expected {result.expected}, got {result.score}: {result.reason}")
         print(summary(results))
     return 1 if failed else 0
 

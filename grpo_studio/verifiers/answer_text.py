@@ -26,7 +26,7 @@ _TYPOGRAPHY = str.maketrans(
         **dict.fromkeys("\u200b\u200c\u200d\u200e\u200f\u2060\ufeff\u00ad", None),
     }
 )
-_BOX = re.compile(r"\\f?boxed\s{0,4}(?P<open>\{)?|\\.|[{}]", re.DOTALL)
+_BOX = re.compile(r"\\(?:boxed|fbox)(?![A-Za-z])\s{0,4}(?P<open>\{)?|\\.|[{}]", re.DOTALL)
 _MARKER = re.compile(r"(?<!#)####(?!#)([^\n]*)")
 # '#### Step 3' and '#### 3. Check' are headings; what a marker states begins with the number itself.
 _MARKED_NUMBER = re.compile(r"[\s*_`$€£¥₹\\({=~+-]*\.?[0-9]|\s*\\[dtc]?frac|\s*(?:US\$|USD|EUR|GBP|Rs\.?)\s?[0-9]")

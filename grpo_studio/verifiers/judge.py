@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import threading
 from collections import Counter, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -182,11 +182,13 @@ class Judge:
     ) -> tuple[_Item, dict[str, Any]] | None:
         """Judge `pending`, taking items off it, up to one that hangs or ends the child; that one is returned."""
         process = self._ready()
-        for item in list(pending):
+        for _ in range(len(pending)):
+            item = pending.popleft()
             fault = process.problems[item.request] or call.fault_of(item)
             if fault:
-                pending.remove(item)
                 call.scores[item.request, item.row] = _abstain(fault)
+            else:
+                pending.append(item)
         if not pending:
             return None
         answers = self._ask(process, pending)
@@ -241,7 +243,7 @@ class Judge:
                 raise _NoJudge("the judge process does not start in time") from error
         return self._process
 
-    def _ask(self, process: JudgeProcess, items: Sequence[_Item] | deque[_Item]) -> _Answers:
+    def _ask(self, process: JudgeProcess, items: Iterable[_Item]) -> _Answers:
         return _Answers(self, process, list(items), self._time_limit)
 
 

@@ -170,7 +170,9 @@ def _environment() -> dict[str, str]:
 
 
 def _forget_starter() -> None:
+    global _starter_lock
     _starter.clear()
+    _starter_lock = threading.Lock()
 
 
 # After a fork the starter's thread does not exist in the child; it starts its own.

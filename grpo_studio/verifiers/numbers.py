@@ -53,6 +53,7 @@ _NOT_ALONE = re.compile(
     r"[ ]?(?:\\sqrt|√|\\pi|π|\^(?!\{?\\circ)|\*\*(?=[0-9A-Za-z])|(?![mgshlLdCFKVAWJN])[A-Za-z](?![A-Za-z]))"
 )
 _ROOT_BEFORE = re.compile(r"(?:√|\\sqrt\{?|sqrt\(|\\pm|±)\s?$")
+_POWER_BEFORE = re.compile(r"\^[{(]?-?$")  # the 2 of 'cm^2' is no number of its own
 _PERCENT = re.compile(r"[ ]?\\?%")
 _EQUALS = r"(?:=|≈|\\approx)"
 _GAP = re.compile(
@@ -103,7 +104,7 @@ def readings(text: str, *, stated: bool = False) -> list[Reading]:
             continue
         if chains and _GAP.fullmatch(text[chains[-1][-1].end : token.start][:60]):
             chains[-1].append(token)
-        else:
+        elif not _POWER_BEFORE.search(text[max(0, token.start - 3) : token.start]):
             chains.append([token])
     return [_reading(text, chain) for chain in chains]
 

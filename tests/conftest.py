@@ -1,0 +1,43 @@
+"""Fixtures for all tests: a home folder of its own for each test, the tiny model, the shared cases."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+from tiny_model import make_tiny_model
+
+from grpo_studio.settings import Settings
+
+
+@pytest.fixture
+def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    """Settings whose home and cache are this test's own, also for the processes that it starts."""
+    monkeypatch.setenv("GRPO_STUDIO_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("GRPO_STUDIO_CACHE", str(tmp_path / "cache"))
+    settings = Settings.from_env()
+    settings.require_writable()
+    return settings
+
+
+@pytest.fixture(scope="session")
+def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A real, tiny, random model in a folder."""
+    yield make_tiny_model(tmp_path_factory.mktemp("models") / "tiny")
+
+
+@pytest.fixture(scope="session")
+def shared_dir() -> Path:
+    """The folder of shared cases beside the checkout; in CI its absence is a failure."""
+    folder = ROOT.parent / "shared"
+    if not folder.is_dir():
+        message = f"the shared cases are missing: no folder {folder}"
+        if os.environ.get("CI") == "true":
+            pytest.fail(message)
+        pytest.skip(message)
+    return folder

@@ -1,0 +1,109 @@
+"""Settings: bounds, unknown keys, cross-field rules, all problems at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from grpo_studio.config import RunConfig, fields_of
+from grpo_studio.rules import inspect
+
+
+def problems_by_field(data: dict[str, Any]) -> dict[str, str]:
+    return {problem.field: str(problem) for problem in inspect(data)[1]}
+
+
+def test_defaults_are_a_configuration_without_problems() -> None:
+    config, problems = inspect({})
+    assert config == RunConfig()
+    assert problems == []
+
+
+def test_every_setting_has_title_and_help() -> None:
+    for name, info in fields_of(RunConfig).items():
+        assert info.title, name
+        if name != "rewards":
+            assert info.description, name
+            assert info.description.endswith("."), name
+
+
+def test_config_is_frozen() -> None:
+    with pytest.raises(ValidationError, match="frozen"):
+        RunConfig().algorithm.steps = 3  # type: ignore[misc]
+
+
+def test_all_problems_are_found_at_once() -> None:
+    found = problems_by_field(
+        {
+            "algorithm": {"group_size": 1, "stepz": 3, "learning_rate": "fast"},
+            "memory": {"loss_backend": "liger", "micro_batch": 7},
+            "rewards": [{"verifier": "math_numeric", "weight": -2}],
+        }
+    )
+    assert set(found) == {
+        "algorithm.group_size", "algorithm.stepz", "algorithm.learning_rate", "memory.loss_backend", "memory.micro_batch", "rewards",
+    }  # fmt: skip
+    assert "did you mean steps" in found["algorithm.stepz"]
+    assert "not yet" in found["memory.loss_backend"]
+
+
+def test_group_size_one_names_the_field_the_value_and_what_works() -> None:
+    message = problems_by_field({"algorithm": {"group_size": 1}})["algorithm.group_size"]
+    assert "found 1" in message
+    assert "use 2 or more" in message
+
+
+@pytest.mark.parametrize(("micro_batch", "nearest"), [(7, 8), (5, 4), (64, 32), (3, 2)])
+def test_micro_batch_that_does_not_divide_gets_the_nearest_that_does(micro_batch: int, nearest: int) -> None:
+    data = {"algorithm": {"prompts_per_step": 4, "group_size": 8}, "memory": {"micro_batch": micro_batch}}
+    assert f"use {nearest}," in problems_by_field(data)["memory.micro_batch"]
+
+
+@pytest.mark.parametrize(
+    ("prompts", "group", "micro_batch", "accumulation"), [(4, 8, 32, 1), (16, 8, 32, 4), (1, 7, 7, 1), (11, 13, 13, 11)]
+)
+def test_batch_sizes_are_derived(prompts: int, group: int, micro_batch: int, accumulation: int) -> None:
+    config = RunConfig.model_validate({"algorithm": {"prompts_per_step": prompts, "group_size": group}})
+    derived = config.derived()
+    assert derived["completions_per_step"] == prompts * group
+    assert derived["micro_batch"] == micro_batch
+    assert derived["gradient_accumulation_steps"] == accumulation
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("rollout.engine", "vllm_colocate"), ("memory.adapter", "lora"), ("scale.processes", 2), ("memory.loss_backend", "full"),
+        ("limits.hours", 1.0), ("evaluation.samples", 4), ("algorithm.extra", {"top_entropy_quantile": 0.2}),
+        ("memory.skip_dead_groups", True), ("report.to", "wandb"), ("model.trust_remote_code", True),
+    ],
+)  # fmt: skip
+def test_settings_that_are_not_built_are_refused(field: str, value: object) -> None:
+    section, _, name = field.partition(".")
+    assert "not yet" in problems_by_field({section: {name: value}})[field]
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -1.0, 0.0, "high"])
+def test_learning_rate_must_be_a_positive_finite_number(value: object) -> None:
+    assert "algorithm.learning_rate" in problems_by_field({"algorithm": {"learning_rate": value}})
+
+
+def test_rewards_need_distinct_names_and_a_positive_sum() -> None:
+    twice = [{"verifier": "regex_match", "params": {"pattern": "a"}}, {"verifier": "regex_match", "params": {"pattern": "b"}}]
+    assert "taken by reward 1" in problems_by_field({"rewards": twice})["rewards.1.name"]
+    cancel = [{"verifier": "a", "weight": 1}, {"verifier": "b", "weight": -1}]
+    assert "add up to 0" in problems_by_field({"rewards": cancel})["rewards"]
+    assert "rewards" in problems_by_field({"rewards": []})
+
+
+def test_template_without_a_place_for_the_question_is_refused() -> None:
+    assert "{prompt}" in problems_by_field({"dataset": {"prompt_template": "Solve it."}})["dataset.prompt_template"]
+
+
+@pytest.mark.parametrize("data", [{"model": 3}, {"algorithm": []}, {"rewards": {"a": 1}}, {"rewards": ["x"]}, {"dataset": None}])
+def test_wrong_shapes_are_problems_not_exceptions(data: dict[str, Any]) -> None:
+    config, problems = inspect(data)
+    assert config is None
+    assert problems
