@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
-
+from grpo_studio.settings import Settings
 from tiny_model import make_tiny_model
 
-from grpo_studio.settings import Settings
+ROOT = Path(__file__).resolve().parent.parent
 
 
 @pytest.fixture
@@ -26,9 +24,9 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
 
 
 @pytest.fixture(scope="session")
-def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A real, tiny, random model in a folder."""
-    yield make_tiny_model(tmp_path_factory.mktemp("models") / "tiny")
+    return make_tiny_model(tmp_path_factory.mktemp("models") / "tiny")
 
 
 @pytest.fixture(scope="session")

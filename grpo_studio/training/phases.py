@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import psutil
@@ -15,16 +15,20 @@ from grpo_studio.store.records import MemorySample
 OTHER = "other"
 """Time between the named phases: data loading, clipping, logging."""
 SAMPLE_EVERY = 0.1
-"""Seconds between two looks at the memory; peaks shorter than this are missed on a CPU."""
+"""Seconds between two looks at the memory, besides one at the end of each phase; a CPU's peaks between are missed."""
 KEEP_EVERY = 1.0
 """Seconds between two samples that are kept, besides the greatest of each phase."""
 
 
 class PhaseClock:
-    """Times phases so that they add up to the wall time: entering one stops the clock of the one around it."""
+    """Times phases so that they add up to the wall time: entering one stops the clock of the one around it.
+
+    `at_end` is called as each phase ends, while it still is the current one.
+    """
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
+        self.at_end: Callable[[], None] = lambda: None
         self._stack: list[str] = [OTHER]
         self._since = time.perf_counter()
 
@@ -46,6 +50,7 @@ class PhaseClock:
         self._stack.append(name)
 
     def leave(self) -> None:
+        self.at_end()
         self._settle()
         if len(self._stack) > 1:
             self._stack.pop()
@@ -81,9 +86,11 @@ class MemoryWatch:
         self._thread = threading.Thread(target=self._run, name="memory-watch", daemon=True)
 
     def start(self) -> None:
+        self._clock.at_end = self._look
         self._thread.start()
 
     def stop(self) -> None:
+        self._clock.at_end = lambda: None
         self._stop.set()
         self._thread.join(timeout=2)
 

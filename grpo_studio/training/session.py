@@ -84,6 +84,7 @@ class Session:
             score_held_out(0)
             self._writer.event("training_started", f"training for {self.config.algorithm.steps} steps")
             self._stop.training = True
+            self._clock.take()  # so that the first step is not charged with the loading before it
             trainer.train()
             return self._conclude(trainer, score_held_out)
         finally:

@@ -1,0 +1,150 @@
+"""Start, stop, kill, find again: real workers, real signals."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+
+import psutil
+import pytest
+from studio_process import as_json, studio, tiny_train, wait_for
+
+from grpo_studio import supervisor
+from grpo_studio.process_identity import is_alive
+from grpo_studio.store.folder import ProcessRecord, RunFolder
+from grpo_studio.store.reader import RunReader
+
+LONG = ("--set", "algorithm.steps=100000")
+
+
+def start(model: Path, home: Path, *more: str, **env: str) -> RunFolder:
+    result = tiny_train(model, home, *LONG, *more, **env)
+    assert result.returncode == 0, result.stderr
+    return RunFolder(home / "runs" / as_json(result)["run"])
+
+
+def worker_of(folder: RunFolder) -> ProcessRecord:
+    wait_for(lambda: folder.process() is not None, what="the worker")
+    process = folder.process()
+    assert process is not None
+    return process
+
+
+def step_of(folder: RunFolder) -> int:
+    return supervisor.facts_of(folder).step
+
+
+def family(session: int) -> list[psutil.Process]:
+    """All living processes of a worker's session."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if os.getsid(process.pid) == session and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+        except (ProcessLookupError, psutil.NoSuchProcess, PermissionError):
+            continue
+    return found
+
+
+def test_a_run_killed_by_signal_9_reads_as_killed_and_its_rows_stay(tmp_path: Path, tiny_model: Path) -> None:
+    folder = start(tiny_model, tmp_path)
+    wait_for(lambda: step_of(folder) >= 2, what="step 2")
+    process = worker_of(folder)
+    os.kill(process.pid, signal.SIGKILL)
+    wait_for(lambda: supervisor.state_of(folder).state == "killed", limit=10, what="the state killed")
+    wait_for(lambda: "signal 9" in supervisor.state_of(folder).reason, limit=10, what="the signal in the reason")
+    shown = as_json(studio("show", folder.run_id, "--json", home=tmp_path))
+    assert shown["state"] == "killed"
+    assert shown["step"] >= 2
+    assert f"last step {shown['step']}" in shown["reason"]
+    assert shown["completions"] == shown["groups"] * 4
+    assert shown["groups"] >= shown["step"] * 2
+    wait_for(lambda: family(process.session) == [], limit=10, what="the end of the worker's children")
+
+
+def test_stop_finishes_the_step_saves_and_leaves_no_process(tmp_path: Path, tiny_model: Path) -> None:
+    folder = start(tiny_model, tmp_path)
+    wait_for(lambda: step_of(folder) >= 1, what="a step")
+    session = worker_of(folder).session
+    stopped = as_json(studio("stop", folder.run_id, "--json", home=tmp_path))
+    assert stopped["state"] == "stopped"
+    assert (folder.checkpoints / f"checkpoint-{stopped['step']}" / "model.safetensors").is_file()
+    with RunReader(folder.database) as reader:
+        assert [event.kind for event in reader.events()][-1] == "run_stopped"
+    assert family(session) == []
+    again = as_json(studio("stop", folder.run_id, "--json", home=tmp_path))
+    assert again == stopped
+
+
+def test_a_worker_deaf_to_sigterm_is_killed_with_its_group_after_the_grace_period(tmp_path: Path, tiny_model: Path) -> None:
+    folder = start(tiny_model, tmp_path, GRPO_STUDIO_GRACE="1")
+    process = worker_of(folder)
+    wait_for(lambda: step_of(folder) >= 1, what="a step")
+    os.kill(process.pid, signal.SIGSTOP)
+    supervisor_env = {"GRPO_STUDIO_GRACE": "1"}
+    stopped = as_json(studio("stop", folder.run_id, "--json", home=tmp_path, **supervisor_env))
+    assert stopped["state"] == "killed"
+    assert "signal 9" in stopped["reason"]
+    assert family(process.session) == []
+
+
+def test_a_waiting_run_is_queued_and_can_be_stopped_before_it_begins(tmp_path: Path, tiny_model: Path) -> None:
+    first = start(tiny_model, tmp_path)
+    second = start(tiny_model, tmp_path)
+    wait_for(lambda: step_of(first) >= 1, what="a step of the first run")
+    assert supervisor.state_of(second).state == "queued"
+    assert as_json(studio("stop", second.run_id, "--json", home=tmp_path))["state"] == "stopped"
+    assert supervisor.state_of(first).state == "running"
+    assert as_json(studio("stop", first.run_id, "--json", home=tmp_path))["state"] == "stopped"
+    assert second.process() is None
+
+
+def test_a_dispatcher_that_died_is_replaced_and_the_run_goes_on(tmp_path: Path, tiny_model: Path) -> None:
+    folder = start(tiny_model, tmp_path)
+    wait_for(lambda: step_of(folder) >= 1, what="a step")
+    process = worker_of(folder)
+    dispatcher = psutil.Process(process.pid).parent()
+    assert dispatcher is not None
+    assert "grpo_studio.dispatcher" in dispatcher.cmdline()
+    dispatcher.kill()
+    step = step_of(folder)
+    wait_for(lambda: step_of(folder) > step, what="a step after the dispatcher's death")
+    assert supervisor.state_of(folder).state == "running"
+    assert as_json(studio("stop", folder.run_id, "--json", home=tmp_path))["state"] == "stopped"
+
+
+def test_tokens_reach_the_worker_by_environment_only(tmp_path: Path, tiny_model: Path) -> None:
+    secret = "hf_notarealtokenjustfortests"
+    folder = start(tiny_model, tmp_path, HF_TOKEN=secret)
+    process = worker_of(folder)
+    wait_for(lambda: step_of(folder) >= 1, what="a step")
+    environments = {p.pid: p.environ().get("HF_TOKEN") for p in family(process.session)}
+    assert environments.pop(process.pid) == secret
+    assert all(secret not in " ".join(p.cmdline()) for p in family(process.session))
+    studio("stop", folder.run_id, home=tmp_path)
+    for path in folder.path.rglob("*"):
+        if path.is_file():
+            assert secret.encode() not in path.read_bytes(), path
+
+
+def test_a_reused_pid_is_not_taken_for_the_worker(tmp_path: Path, tiny_model: Path) -> None:
+    folder = start(tiny_model, tmp_path)
+    process = worker_of(folder)
+    os.kill(process.pid, signal.SIGKILL)
+    wait_for(lambda: supervisor.state_of(folder).ended, what="the end")
+    record = json.loads(folder.process_path.read_text()) | {"pid": os.getpid(), "exit_code": None, "signal": None}
+    folder.process_path.write_text(json.dumps(record))
+    assert not is_alive(os.getpid(), record["started"])
+    assert supervisor.state_of(folder).state == "killed"
+
+
+@pytest.mark.parametrize("name", ["../../x", "/etc/passwd", "a" * 300, "", "..", "\x00", "run\nname"])
+def test_run_names_cannot_leave_the_runs_folder(tmp_path: Path, tiny_model: Path, name: str) -> None:
+    from grpo_studio.config import RunConfig
+    from grpo_studio.store.folder import create_run
+
+    folder = create_run(tmp_path / "runs", RunConfig(), name)
+    assert folder.path.parent == tmp_path / "runs"
+    assert folder.path.is_dir()
