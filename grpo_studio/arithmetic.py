@@ -1,4 +1,4 @@
-"""The built-in data set `builtin:arithmetic`: levels of small sums, made in place, train and held-out parts disjoint."""
+"""The built-in data set `builtin:arithmetic`: levels of small sums, made in place, with disjoint held-out rows."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def builtin_rows(settings: DatasetSettings) -> tuple[list[Row], list[Row]]:
         raise DataError(
             f"no built-in data set {settings.source!r}; {nearest_names(settings.source, [BUILTIN_DATASET])}"
         )
-    questions = [pair + (level,) for level in parse_levels(settings.config) for pair in LEVELS[level].pairs()]
+    questions = [(*pair, level) for level in parse_levels(settings.config) for pair in LEVELS[level].pairs()]
     shuffled = random.Random(SHUFFLE_SEED).sample(questions, len(questions))
     rows = [(_arithmetic_row(*question), _is_held_out(*question[:3])) for question in shuffled]
     held_out = [row for row, out in rows if out][: settings.held_out]

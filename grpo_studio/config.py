@@ -47,7 +47,7 @@ class ModelSettings(Section):
     dtype: Literal["float32", "bfloat16", "float16"] | None = setting(
         None,
         "Precision",
-        "Number format the weights are loaded and trained in. Empty: bfloat16 where the device multiplies it fast, else float32.",
+        "Number format of the weights. Empty: bfloat16 where the device multiplies it fast, else float32.",
     )
     attn_implementation: Literal["eager", "sdpa", "flash_attention_2"] | None = setting(
         None, "Attention", "Attention kernel. Empty: what transformers chooses for the model."
@@ -355,7 +355,7 @@ class RunConfig(Section):
         return self.algorithm.prompts_per_step * self.algorithm.group_size
 
     def effective_micro_batch(self) -> int:
-        """Completions in one forward and backward: as set, else the largest divisor of a step's completions up to 32."""
+        """Completions in one forward and backward: as set, else a step's largest divisor up to 32."""
         if self.memory.micro_batch is not None:
             return self.memory.micro_batch
         total = self.completions_per_step

@@ -71,25 +71,27 @@ def load(settings: DatasetSettings) -> DataSplits:
 # Files and the Hub
 
 
+def is_on_hub(source: str) -> bool:
+    """Whether a source means a data set of the Hub: no built-in one, no file that is there or looks like one."""
+    path = Path(source).expanduser()
+    return not (source.startswith("builtin:") or path.suffix.lower() in LOCAL_SUFFIXES or path.exists())
+
+
 def read_rows(settings: DatasetSettings) -> list[Row]:
     """All rows of a local file or Hub data set.
 
     Raises:
         DataError: it is missing, of an unknown kind, or damaged (with the line).
     """
-    path = Path(settings.source).expanduser()
-    if path.is_dir():
-        raise DataError(f"{path} is a folder; give a file that ends in {', '.join(LOCAL_SUFFIXES)}")
-    if path.suffix.lower() in LOCAL_SUFFIXES or path.exists():
-        rows = _read_file(path)
-    else:
-        rows = _read_hub(settings)
+    rows = _read_hub(settings) if is_on_hub(settings.source) else _read_file(Path(settings.source).expanduser())
     if not rows:
         raise DataError(f"{settings.source} holds no rows")
     return rows
 
 
 def _read_file(path: Path) -> list[Row]:
+    if path.is_dir():
+        raise DataError(f"{path} is a folder; give a file that ends in {', '.join(LOCAL_SUFFIXES)}")
     readers = {".jsonl": _read_jsonl, ".json": _read_json, ".csv": _read_csv, ".parquet": _read_parquet}
     reader = readers.get(path.suffix.lower())
     if reader is None:
@@ -138,8 +140,7 @@ def _read_csv(path: Path) -> list[Row]:
 def _read_parquet(path: Path) -> list[Row]:
     import pandas
 
-    rows: list[Row] = pandas.read_parquet(path).to_dict("records")
-    return rows
+    return [{str(name): cell for name, cell in row.items()} for row in pandas.read_parquet(path).to_dict("records")]
 
 
 def _read_hub(settings: DatasetSettings) -> list[Row]:
@@ -173,8 +174,8 @@ def require_columns(rows: Sequence[Row], settings: DatasetSettings) -> None:
     for role, column in (("prompt", settings.columns.prompt), ("answer", settings.columns.answer)):
         if column is not None and column not in found:
             raise DataError(
-                f"{settings.source} has no column {column!r} for the {role}; columns found: {', '.join(map(str, found[:20]))}. "
-                f"Set dataset.columns.{role} to one of them"
+                f"{settings.source} has no column {column!r} for the {role} "
+                f"(columns found: {', '.join(map(str, found[:20]))}); set dataset.columns.{role} to one of them"
             )
 
 
@@ -200,7 +201,8 @@ def set_apart(rows: Sequence[Row], settings: DatasetSettings) -> tuple[list[Row]
     train = [row for row, key in zip(rows, keys, strict=True) if key not in chosen]
     if not train:
         raise DataError(
-            f"holding out {settings.held_out} of {len(rows)} rows leaves none to train on; set dataset.held_out to {len(rows) // 5} or less"
+            f"holding out {settings.held_out} of {len(rows)} rows leaves none to train on; "
+            f"set dataset.held_out to {len(rows) // 5} or less"
         )
     return train, held_out[: settings.held_out]
 

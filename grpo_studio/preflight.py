@@ -91,11 +91,12 @@ def _model_problems(config: RunConfig, settings: Settings, notes: list[str]) -> 
 
 
 def _require_on_hub(location: ModelLocation, revision: str | None) -> None:
-    """Ask the Hub, with the token that the worker will have, whether the model can be read; a cached one needs no asking.
+    """Ask the Hub, with the token that the worker will have, whether the model can be read; not when it is cached.
 
     Raises:
         ModelError: it does not exist, is gated, or the Hub cannot be reached.
     """
+    import httpx
     from huggingface_hub import HfApi, try_to_load_from_cache
     from huggingface_hub.errors import GatedRepoError, HfHubHTTPError, RepositoryNotFoundError
 
@@ -114,7 +115,7 @@ def _require_on_hub(location: ModelLocation, revision: str | None) -> None:
         ) from error
     except HfHubHTTPError as error:
         raise ModelError(f"the Hub refuses {location.id}: {' '.join(str(error).split())[:150]}; {instead}") from error
-    except (OSError, ValueError, RuntimeError) as error:
+    except (httpx.HTTPError, OSError, ValueError) as error:
         raise ModelError(
             f"cannot reach the Hub for {location.id} ({type(error).__name__}); check the network, or {instead}"
         ) from error

@@ -1,4 +1,4 @@
-"""The state of a run, derived from what it recorded and from its process: a pure function, never a guess from file times."""
+"""The state of a run, derived from its recorded events and its process: a pure function, no guess from file times."""
 
 from __future__ import annotations
 

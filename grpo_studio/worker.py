@@ -6,12 +6,15 @@ terminal event, unless it is killed.
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import traceback
 from pathlib import Path
 from types import FrameType
 
+from grpo_studio.catalog import locate
+from grpo_studio.data import is_on_hub
 from grpo_studio.errors import StudioError
 from grpo_studio.settings import Settings
 from grpo_studio.stopping import Outcome, StopFlag, StoppedEarlyError
@@ -63,9 +66,12 @@ def _run(folder: RunFolder, writer: RunWriter) -> Outcome:
 
     signal.signal(signal.SIGTERM, on_sigterm)
     writer.event("preparing", "loading the libraries")
+    config, settings = folder.config(), Settings.from_env()
+    if locate(config.model.id, settings.cache).kind != "hub" and not is_on_hub(config.dataset.source):
+        os.environ["HF_HUB_OFFLINE"] = "1"  # nothing of this run is there: no library shall wait for it
     from grpo_studio.training.session import Session
 
-    return Session(folder.config(), Settings.from_env(), folder, writer, stop).run()
+    return Session(config, settings, folder, writer, stop).run()
 
 
 def _one_line(error: BaseException) -> str:

@@ -71,7 +71,7 @@ class RunReader:
             "SELECT id, attempt, ts, level, kind, message, data FROM event WHERE id > ? ORDER BY id LIMIT ?",
             (after, limit),
         )
-        return [Event(*row[:6], data=None if row[6] is None else json.loads(row[6])) for row in found]
+        return [Event(*row[:6], None if row[6] is None else json.loads(row[6])) for row in found]
 
     def last_step(self) -> int:
         """The last step that was recorded in the newest attempt, 0 when there is none."""

@@ -35,10 +35,12 @@ MIGRATIONS: Sequence[str] = (
         id INTEGER PRIMARY KEY, attempt INTEGER NOT NULL, ts REAL NOT NULL, step INTEGER NOT NULL, phase TEXT NOT NULL,
         device TEXT NOT NULL, allocated INTEGER, reserved INTEGER, rss INTEGER);
     CREATE TABLE phase_time(
-        id INTEGER PRIMARY KEY, attempt INTEGER NOT NULL, step INTEGER NOT NULL, phase TEXT NOT NULL, seconds REAL NOT NULL);
+        id INTEGER PRIMARY KEY, attempt INTEGER NOT NULL, step INTEGER NOT NULL,
+        phase TEXT NOT NULL, seconds REAL NOT NULL);
     CREATE INDEX phase_time_by_step ON phase_time(attempt, step);
     CREATE TABLE ratio_histogram(
-        id INTEGER PRIMARY KEY, attempt INTEGER NOT NULL, step INTEGER NOT NULL, edges TEXT NOT NULL, counts TEXT NOT NULL);
+        id INTEGER PRIMARY KEY, attempt INTEGER NOT NULL, step INTEGER NOT NULL,
+        edges TEXT NOT NULL, counts TEXT NOT NULL);
     CREATE TABLE event(
         id INTEGER PRIMARY KEY, attempt INTEGER NOT NULL, ts REAL NOT NULL, level TEXT NOT NULL, kind TEXT NOT NULL,
         message TEXT NOT NULL, data TEXT);
@@ -67,7 +69,8 @@ def migrate(connection: sqlite3.Connection, path: Path) -> None:
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     if version > len(MIGRATIONS):
         raise StoreError(
-            f"{path} was written by a newer GRPO Studio (schema {version}, this one knows {len(MIGRATIONS)}); update the program"
+            f"{path} was written by a newer GRPO Studio (schema {version}, this one knows {len(MIGRATIONS)}); "
+            "update the program"
         )
     for number in range(version, len(MIGRATIONS)):
         connection.executescript(f"BEGIN; {MIGRATIONS[number]} PRAGMA user_version={number + 1}; COMMIT;")

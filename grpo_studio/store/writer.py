@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import astuple, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
-from grpo_studio.store.records import GroupRecord, MemorySample
+from grpo_studio.store.records import CompletionRecord, GroupRecord, MemorySample
 from grpo_studio.store.schema import open_for_writing
 
 
@@ -39,84 +41,80 @@ class RunWriter:
     def metrics(self, step: int, values: Mapping[str, float | None]) -> None:
         """Record metrics of a step; what is not finite is stored as NULL."""
         now = time.time()
-        self._db.executemany(
-            "INSERT INTO metric(attempt, step, name, value, ts) VALUES (?, ?, ?, ?, ?)",
-            [(self.attempt, step, name, finite_or_none(value), now) for name, value in values.items()],
-        )
+        rows = [(step, name, finite_or_none(value), now) for name, value in values.items()]
+        self._insert("metric", ("step", "name", "value", "ts"), rows)
 
     def groups(self, step: int, groups: Iterable[GroupRecord]) -> None:
         """Record groups with their completions and scores."""
         for group in groups:
-            group_id = self._insert(
-                "INSERT INTO prompt_group(attempt, step, split, prompt, answer, reward_mean, reward_std) VALUES (?, ?, ?, ?, ?, ?, ?)",
-                (
-                    self.attempt,
-                    step,
-                    group.split,
-                    storable(group.prompt),
-                    None if group.answer is None else storable(group.answer),
-                    finite_or_none(group.reward_mean),
-                    finite_or_none(group.reward_std),
-                ),
+            group_id = self._insert_one(
+                "prompt_group",
+                step=step,
+                split=group.split,
+                prompt=storable(group.prompt),
+                answer=storable(group.answer),
+                reward_mean=finite_or_none(group.reward_mean),
+                reward_std=finite_or_none(group.reward_std),
             )
-            for index, item in enumerate(group.completions):
-                completion_id = self._insert(
-                    "INSERT INTO completion(attempt, group_id, idx, text, tokens, truncated, reward, advantage) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                    (
-                        self.attempt,
-                        group_id,
-                        index,
-                        storable(item.text),
-                        item.tokens,
-                        int(item.truncated),
-                        finite_or_none(item.reward),
-                        finite_or_none(item.advantage),
-                    ),
-                )
-                self._db.executemany(
-                    "INSERT INTO score(completion_id, attempt, verifier, value, weight, seconds, reason, extracted, outcome) "
-                    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                    [
-                        (
-                            completion_id,
-                            self.attempt,
-                            score.verifier,
-                            finite_or_none(score.value),
-                            score.weight,
-                            score.seconds,
-                            storable(score.reason),
-                            None if score.extracted is None else storable(score.extracted),
-                            score.outcome,
-                        )
-                        for score in item.scores
-                    ],
-                )
+            for index, completion in enumerate(group.completions):
+                self._completion(group_id, index, completion)
+
+    def _completion(self, group_id: int, index: int, completion: CompletionRecord) -> None:
+        completion_id = self._insert_one(
+            "completion",
+            group_id=group_id,
+            idx=index,
+            text=storable(completion.text),
+            tokens=completion.tokens,
+            truncated=int(completion.truncated),
+            reward=finite_or_none(completion.reward),
+            advantage=finite_or_none(completion.advantage),
+        )
+        columns = ("completion_id", "verifier", "value", "weight", "seconds", "reason", "extracted", "outcome")
+        rows = [
+            (
+                completion_id,
+                score.verifier,
+                finite_or_none(score.value),
+                score.weight,
+                score.seconds,
+                storable(score.reason),
+                storable(score.extracted),
+                score.outcome,
+            )
+            for score in completion.scores
+        ]
+        self._insert("score", columns, rows)
 
     def phase_times(self, step: int, seconds: Mapping[str, float]) -> None:
-        self._db.executemany(
-            "INSERT INTO phase_time(attempt, step, phase, seconds) VALUES (?, ?, ?, ?)",
-            [(self.attempt, step, phase, value) for phase, value in seconds.items()],
-        )
+        """Record the seconds that a step spent in each phase."""
+        self._insert("phase_time", ("step", "phase", "seconds"), [(step, *item) for item in seconds.items()])
 
     def memory_samples(self, samples: Iterable[MemorySample]) -> None:
-        self._db.executemany(
-            "INSERT INTO memory_sample(attempt, ts, step, phase, device, allocated, reserved, rss) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            [(self.attempt, s.ts, s.step, s.phase, s.device, s.allocated, s.reserved, s.rss) for s in samples],
-        )
+        """Record looks at the memory."""
+        columns = tuple(field.name for field in fields(MemorySample))
+        self._insert("memory_sample", columns, [astuple(sample) for sample in samples])
 
     def event(self, kind: str, message: str, level: str = "info", data: Mapping[str, Any] | None = None) -> None:
         """Record an event; outside a transaction it is visible at once."""
         text = None if data is None else json.dumps(jsonable(data), ensure_ascii=True)
-        self._db.execute(
-            "INSERT INTO event(attempt, ts, level, kind, message, data) VALUES (?, ?, ?, ?, ?, ?)",
-            (self.attempt, time.time(), level, kind, storable(message), text),
-        )
+        self._insert_one("event", ts=time.time(), level=level, kind=kind, message=storable(message), data=text)
 
-    def _insert(self, statement: str, row: tuple[Any, ...]) -> int:
-        row_id = self._db.execute(statement, row).lastrowid
+    def _insert(self, table: str, columns: Sequence[str], rows: Iterable[tuple[Any, ...]]) -> None:
+        self._db.executemany(_insert_statement(table, tuple(columns)), [(self.attempt, *row) for row in rows])
+
+    def _insert_one(self, table: str, **values: Any) -> int:
+        """Insert one row; returns its id."""
+        row_id = self._db.execute(_insert_statement(table, tuple(values)), (self.attempt, *values.values())).lastrowid
         if row_id is None:
             raise sqlite3.DatabaseError("the row was not inserted")
         return row_id
+
+
+@functools.cache
+def _insert_statement(table: str, columns: tuple[str, ...]) -> str:
+    places = ", ".join("?" * (len(columns) + 1))
+    return f"INSERT INTO {table}(attempt, {', '.join(columns)}) VALUES ({places})"
 
 
 def finite_or_none(value: float | None) -> float | None:
@@ -124,9 +122,13 @@ def finite_or_none(value: float | None) -> float | None:
     return float(value) if value is not None and math.isfinite(value) else None
 
 
-def storable(text: str) -> str:
-    """Text that SQLite and JSON can hold: a lone surrogate becomes the replacement character."""
-    return text.encode("utf-8", "replace").decode("utf-8")
+@overload
+def storable(text: str) -> str: ...
+@overload
+def storable(text: None) -> None: ...
+def storable(text: str | None) -> str | None:
+    """Text that SQLite and JSON can hold: a lone surrogate becomes a question mark."""
+    return None if text is None else text.encode("utf-8", "replace").decode("utf-8")
 
 
 def jsonable(value: Any) -> Any:

@@ -38,7 +38,8 @@ def ensure_converted(model: BuiltinModel, cache: Path, progress: Progress | None
             shutil.rmtree(staging, ignore_errors=True)
     except OSError as error:
         raise ModelError(
-            f"cannot convert {model.id} in {folder.parent}: {error}; free 1 GB there or set GRPO_STUDIO_CACHE to another folder"
+            f"cannot convert {model.id} in {folder.parent}: {error}; "
+            "free 1 GB there or set GRPO_STUDIO_CACHE to another folder"
         ) from error
     report(f"converting {model.title}", 1.0)
     return folder

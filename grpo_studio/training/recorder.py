@@ -1,4 +1,4 @@
-"""Puts what the trainer tells into the run's database: groups as soon as they are scored, the rest when a step is done."""
+"""Puts what the trainer tells into the run's database: groups once they are scored, the rest when a step is done."""
 
 from __future__ import annotations
 

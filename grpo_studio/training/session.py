@@ -154,7 +154,9 @@ class Session:
         )
         self._writer.event("absent_metrics", "metrics that this run does not have", data=absent_metrics(self.config))
         if dtype == "bfloat16" and not fast_bfloat16():
-            slow = "this device multiplies bfloat16 by scalar loops, many times slower than float32; leave model.dtype empty"
+            slow = (
+                "bfloat16 runs by scalar loops on this device, many times slower than float32; leave model.dtype empty"
+            )
             self._writer.event("slow_precision", slow, level="warning")
         if splits.dropped:
             self._writer.event(

@@ -102,7 +102,7 @@ class StudioTrainer(GRPOTrainer):
         return loss
 
     def _ratio_mean(self, inputs: dict[str, Any]) -> float:
-        """Mean over completion tokens of exp(log pi - log pi_old); 1 when the batch was sampled by these very weights."""
+        """Mean of exp(log pi - log pi_old) over completion tokens; 1 when these very weights sampled the batch."""
         old = inputs.get("old_per_token_logps")
         if old is None or self._policy_logps is None:
             return 1.0

@@ -78,7 +78,9 @@ def test_stop_finishes_the_step_saves_and_leaves_no_process(tmp_path: Path, tiny
     assert again == stopped
 
 
-def test_a_worker_deaf_to_sigterm_is_killed_with_its_group_after_the_grace_period(tmp_path: Path, tiny_model: Path) -> None:
+def test_a_worker_deaf_to_sigterm_is_killed_with_its_group_after_the_grace_period(
+    tmp_path: Path, tiny_model: Path
+) -> None:
     folder = start(tiny_model, tmp_path, GRPO_STUDIO_GRACE="1")
     process = worker_of(folder)
     wait_for(lambda: step_of(folder) >= 1, what="a step")

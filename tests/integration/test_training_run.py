@@ -74,12 +74,17 @@ def test_every_named_metric_of_this_path_is_there(run: dict[str, Any]) -> None:
 
 
 def test_groups_are_recorded_whole(reader: RunReader) -> None:
-    groups = reader.rows("SELECT id, step, prompt, answer, reward_mean, reward_std FROM prompt_group WHERE split = 'train' ORDER BY id")
+    groups = reader.rows(
+        "SELECT id, step, prompt, answer, reward_mean, reward_std FROM prompt_group WHERE split = 'train' ORDER BY id"
+    )
     assert [step for _, step, *_ in groups] == [1, 1, 2, 2, 3, 3]
     for group_id, _, prompt, answer, mean, deviation in groups:
         assert prompt.startswith("What is ")
         assert answer.lstrip("-").isdecimal()
-        rows = reader.rows("SELECT idx, text, tokens, truncated, reward, advantage FROM completion WHERE group_id = ? ORDER BY idx", (group_id,))
+        rows = reader.rows(
+            "SELECT idx, text, tokens, truncated, reward, advantage FROM completion WHERE group_id = ? ORDER BY idx",
+            (group_id,),
+        )
         assert [row[0] for row in rows] == [0, 1, 2, 3]
         assert all(1 <= row[2] <= 12 for row in rows)
         rewards = [row[4] for row in rows]
@@ -122,7 +127,9 @@ def test_phases_add_up_to_the_step(reader: RunReader) -> None:
         phases = dict(reader.rows("SELECT phase, seconds FROM phase_time WHERE step = ?", (step,)))
         assert {"rollout", "score", "loss", "optimizer", "reference"} <= set(phases)
         total = reader.rows("SELECT value FROM metric WHERE name = 'time/step' AND step = ?", (step,))[0][0]
-        assert total == pytest.approx(sum(value for phase, value in phases.items() if phase not in ("evaluate", "save")))
+        assert total == pytest.approx(
+            sum(value for phase, value in phases.items() if phase not in ("evaluate", "save"))
+        )
 
 
 def test_memory_is_sampled_and_numbers_are_finite(reader: RunReader) -> None:
@@ -133,7 +140,11 @@ def test_memory_is_sampled_and_numbers_are_finite(reader: RunReader) -> None:
 
 def test_events_tell_the_story(reader: RunReader) -> None:
     kinds = [event.kind for event in reader.events()]
-    for earlier, later in (("run_created", "preparing"), ("preparing", "training_started"), ("training_started", "run_finished")):
+    for earlier, later in (
+        ("run_created", "preparing"),
+        ("preparing", "training_started"),
+        ("training_started", "run_finished"),
+    ):
         assert kinds.index(earlier) < kinds.index(later)
     assert kinds[-1] == "run_finished"
 

@@ -7,7 +7,14 @@ from pathlib import Path
 import pytest
 
 from grpo_studio.config import RunConfig
-from grpo_studio.config_files import dump_config, parse_config, preset_names, read_config_file, read_preset, with_overrides
+from grpo_studio.config_files import (
+    dump_config,
+    parse_config,
+    preset_names,
+    read_config_file,
+    read_preset,
+    with_overrides,
+)
 from grpo_studio.errors import ConfigError, UsageError
 from grpo_studio.rules import inspect
 from grpo_studio.settings import BUNDLED_PRESETS
@@ -34,7 +41,9 @@ def test_a_config_survives_the_way_through_yaml() -> None:
 
 def test_overrides_change_nested_settings_and_list_entries() -> None:
     raw = {"rewards": [{"verifier": "math_numeric"}], "algorithm": {"steps": 3}}
-    changed = with_overrides(raw, ["algorithm.steps=9", "rewards.0.weight=2.5", "dataset.columns.prompt=question", "model.revision="])
+    changed = with_overrides(
+        raw, ["algorithm.steps=9", "rewards.0.weight=2.5", "dataset.columns.prompt=question", "model.revision="]
+    )
     assert changed["algorithm"]["steps"] == 9
     assert changed["rewards"][0]["weight"] == 2.5
     assert changed["dataset"]["columns"]["prompt"] == "question"
@@ -61,7 +70,14 @@ def test_malformed_overrides_are_refused_or_found(override: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["- a\n- b", "a: [1, 2", "just text", "a: &x [1]\nb: [*x, *x]", "!!python/object/apply:os.system ['true']", "[" * 5000],
+    [
+        "- a\n- b",
+        "a: [1, 2",
+        "just text",
+        "a: &x [1]\nb: [*x, *x]",
+        "!!python/object/apply:os.system ['true']",
+        "[" * 5000,
+    ],
 )
 def test_hostile_or_broken_yaml_is_one_clear_error(text: str) -> None:
     with pytest.raises(ConfigError) as caught:

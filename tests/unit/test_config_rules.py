@@ -91,7 +91,10 @@ def test_learning_rate_must_be_a_positive_finite_number(value: object) -> None:
 
 
 def test_rewards_need_distinct_names_and_a_positive_sum() -> None:
-    twice = [{"verifier": "regex_match", "params": {"pattern": "a"}}, {"verifier": "regex_match", "params": {"pattern": "b"}}]
+    twice = [
+        {"verifier": "regex_match", "params": {"pattern": "a"}},
+        {"verifier": "regex_match", "params": {"pattern": "b"}},
+    ]
     assert "taken by reward 1" in problems_by_field({"rewards": twice})["rewards.1.name"]
     cancel = [{"verifier": "a", "weight": 1}, {"verifier": "b", "weight": -1}]
     assert "add up to 0" in problems_by_field({"rewards": cancel})["rewards"]
@@ -102,7 +105,9 @@ def test_template_without_a_place_for_the_question_is_refused() -> None:
     assert "{prompt}" in problems_by_field({"dataset": {"prompt_template": "Solve it."}})["dataset.prompt_template"]
 
 
-@pytest.mark.parametrize("data", [{"model": 3}, {"algorithm": []}, {"rewards": {"a": 1}}, {"rewards": ["x"]}, {"dataset": None}])
+@pytest.mark.parametrize(
+    "data", [{"model": 3}, {"algorithm": []}, {"rewards": {"a": 1}}, {"rewards": ["x"]}, {"dataset": None}]
+)
 def test_wrong_shapes_are_problems_not_exceptions(data: dict[str, Any]) -> None:
     config, problems = inspect(data)
     assert config is None

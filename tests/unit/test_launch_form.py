@@ -18,8 +18,9 @@ from grpo_studio.rules import inspect
 from grpo_studio.settings import BUNDLED_PRESETS, Settings
 from grpo_studio.store.folder import RunFolder
 from grpo_studio.ui import frame, strings
-from grpo_studio.ui.form import as_yaml, command_for, complete, describe_form, describe_verifier, differences
+from grpo_studio.ui.form import describe_form, describe_verifier
 from grpo_studio.ui.launch_actions import LARGEST_REQUEST_BYTES, LaunchActions
+from grpo_studio.ui.launch_command import as_yaml, command_for, complete, differences
 from grpo_studio.verifiers.discovery import discover
 
 KINDS = {"text", "textarea", "int", "number", "bool", "choice", "map"}
@@ -58,7 +59,10 @@ def test_every_setting_has_a_title_a_help_text_and_a_kind_that_the_page_can_draw
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("algorithm.group_size", {"kind": "int", "min": 2, "max": 4096, "main": True, "nullable": False, "default": 8}),
+        (
+            "algorithm.group_size",
+            {"kind": "int", "min": 2, "max": 4096, "main": True, "nullable": False, "default": 8},
+        ),
         ("algorithm.learning_rate", {"kind": "number", "above": 0, "max": 1}),
         ("algorithm.epsilon_high", {"kind": "number", "nullable": True, "default": None, "min": 0}),
         ("algorithm.loss_type", {"kind": "choice", "default": "dapo"}),
@@ -122,7 +126,28 @@ def test_a_command_reads_back_as_the_same_run() -> None:
     assert inspect(config_files.with_overrides(preset, overrides))[0] == inspect(draft)[0]
 
 
-@pytest.mark.parametrize("value", ["1", "true", "null", "", " x", "a: b", "1e-5", "#no", "ü", 5e-06, 1e22, 0.1, 3, True, None, [1], {"a": None}])
+@pytest.mark.parametrize(
+    "value",
+    [
+        "1",
+        "true",
+        "null",
+        "",
+        " x",
+        "a: b",
+        "1e-5",
+        "#no",
+        "ü",
+        5e-06,
+        1e22,
+        0.1,
+        3,
+        True,
+        None,
+        [1],
+        {"a": None},
+    ],
+)
 def test_a_value_survives_the_command_line(value: Any) -> None:
     assert yaml.safe_load(f"value: {as_yaml(value)}")["value"] == value
 
@@ -161,7 +186,15 @@ def test_a_check_answers_with_problems_beside_fields_and_derived_numbers(actions
 
 @pytest.mark.parametrize(
     "request_",
-    [None, [], "x", {}, {"data": None}, {"data": {"model": {"id": "x" * (LARGEST_REQUEST_BYTES + 1)}}}, {"data": {"a": float("nan")}}],
+    [
+        None,
+        [],
+        "x",
+        {},
+        {"data": None},
+        {"data": {"model": {"id": "x" * (LARGEST_REQUEST_BYTES + 1)}}},
+        {"data": {"a": float("nan")}},
+    ],
 )
 def test_a_malformed_or_oversized_request_is_refused_in_one_line(actions: LaunchActions, request_: Any) -> None:
     for action in (actions.check_draft, actions.preview_prompts, actions.start_run, actions.save_preset):
@@ -171,19 +204,29 @@ def test_a_malformed_or_oversized_request_is_refused_in_one_line(actions: Launch
 
 
 def test_settings_of_any_shape_are_problems_not_failures(actions: LaunchActions) -> None:
-    for data in ({"model": 3}, {"rewards": {"a": 1}}, {"rewards": [None]}, {"algorithm": []}, {"dataset": {"columns": "x"}}):
+    for data in (
+        {"model": 3},
+        {"rewards": {"a": 1}},
+        {"rewards": [None]},
+        {"algorithm": []},
+        {"dataset": {"columns": "x"}},
+    ):
         report = actions.check_draft({"data": data})
         assert report["problems"], data
 
 
-def test_a_preset_is_saved_below_the_home_folder_and_can_be_started_from(actions: LaunchActions, settings: Settings) -> None:
+def test_a_preset_is_saved_below_the_home_folder_and_can_be_started_from(
+    actions: LaunchActions, settings: Settings
+) -> None:
     draft = complete({"algorithm": {"steps": 7}})
     assert actions.save_preset({"name": "../../My Best!", "data": draft})["saved"] == "my-best"
     assert config_files.read_preset("my-best", settings.presets_dirs)["algorithm"]["steps"] == 7
     assert [preset["name"] for preset in actions.describe_launch({})["presets"] if preset["own"]] == ["my-best"]
 
 
-def test_saving_never_replaces_a_built_in_preset_nor_unasked_ones_own(actions: LaunchActions, settings: Settings) -> None:
+def test_saving_never_replaces_a_built_in_preset_nor_unasked_ones_own(
+    actions: LaunchActions, settings: Settings
+) -> None:
     draft = complete({})
     built_in = next(BUNDLED_PRESETS.glob("*.yaml")).stem
     assert "built-in" in actions.save_preset({"name": built_in, "data": draft})["error"]
@@ -195,14 +238,18 @@ def test_saving_never_replaces_a_built_in_preset_nor_unasked_ones_own(actions: L
 
 
 def test_a_preset_that_could_not_start_is_not_saved(actions: LaunchActions, settings: Settings) -> None:
-    assert "group_size" in actions.save_preset({"name": "x", "data": complete({"algorithm": {"group_size": 1}})})["error"]
+    assert (
+        "group_size" in actions.save_preset({"name": "x", "data": complete({"algorithm": {"group_size": 1}})})["error"]
+    )
     assert not (settings.home / "presets").exists()
 
 
 # Start. The model's download is stood in for: the runs themselves are started in the browser tests.
 
 
-def test_pressing_start_twice_starts_one_run_and_both_hear_of_it(actions: LaunchActions, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pressing_start_twice_starts_one_run_and_both_hear_of_it(
+    actions: LaunchActions, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
     started: list[str | None] = []
     fetched = threading.Event()
 

@@ -1,0 +1,59 @@
+"""The direction of imports, as DESIGN.md fixes it: walked over the source, so that no module has to be loaded."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+PACKAGE = ROOT / "grpo_studio"
+HEAVY = {"torch", "transformers", "trl", "peft", "vllm", "accelerate"}
+PURE = ("config", "verifiers", "store", "health", "queries", "plots", "rules", "run_state", "config_files")
+
+
+def imported(path: Path, *, top_level_only: bool = False) -> Iterator[str]:
+    tree = ast.parse(path.read_text())
+    nodes = tree.body if top_level_only else ast.walk(tree)
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+
+
+def name_of(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts)
+
+
+MODULES = [*sorted(PACKAGE.rglob("*.py")), ROOT / "app.py"]
+
+
+def area(path: Path) -> str:
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py") if PACKAGE in path.parents else "app"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_imports_go_one_way(path: Path) -> None:
+    names = list(imported(path))
+    roots = {name.split(".")[0] for name in names}
+    where = area(path)
+    if where not in ("training", "memory"):
+        assert not roots & HEAVY, "only training/ imports torch and its like"
+    if where not in ("ui", "app"):
+        assert "gradio" not in roots, "only ui/ and app.py import gradio"
+    inside = {name.split(".")[1] for name in names if name.startswith("grpo_studio.")}
+    if where in PURE:
+        assert not inside & {"training", "ui", "supervisor", "dispatcher", "worker"}
+    if where in ("training", "worker", "store"):
+        assert "ui" not in inside, "the worker never knows that a UI exists"
+    if where == "plots":
+        assert not inside & {"store", "queries"}, "plots take frames, never the store"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_nothing_outside_training_loads_torch_when_it_is_imported(path: Path) -> None:
+    if area(path) != "training":
+        assert not any(name.startswith("grpo_studio.training") for name in imported(path, top_level_only=True))

@@ -1,0 +1,176 @@
+"""Frames from the store: bounded whatever the run's length, the newest always kept, superseded rows left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from grpo_studio import queries
+from grpo_studio.store.reader import RunReader
+from grpo_studio.store.records import CompletionRecord, GroupRecord, MemorySample, ScoreRecord
+from grpo_studio.store.writer import RunWriter
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Path:
+    return tmp_path / "run.db"
+
+
+@pytest.fixture
+def writer(database: Path) -> Iterator[RunWriter]:
+    writer = RunWriter(database, attempt=1)
+    yield writer
+    writer.close()
+
+
+def _steps(writer: RunWriter, first: int, last: int, value: float = 1.0) -> None:
+    with writer.transaction():
+        for step in range(first, last + 1):
+            writer.metrics(step, {"optim/loss": 0.0, "reward/mean": value * step})
+
+
+def _group(step: int = 1, prompt: str = "p", rewards: tuple[float | None, ...] = (1.0, 0.0)) -> GroupRecord:
+    completions = tuple(
+        CompletionRecord(f"text {step} {n}", 3, False, reward, None if reward is None else reward - 0.5, (ScoreRecord("v", reward, 1.0),))
+        for n, reward in enumerate(rewards)
+    )
+    return GroupRecord(prompt, "12", completions, 0.5, 0.7)
+
+
+def test_a_run_without_steps_gives_empty_frames(writer: RunWriter, database: Path) -> None:
+    with RunReader(database) as reader:
+        shown = queries.steps(reader)
+        assert shown.empty
+        assert queries.metrics(reader, ["reward/mean"], shown).empty
+        assert queries.evaluations(reader).empty
+        assert queries.memory(reader).empty
+        assert queries.minimap(reader).empty
+        assert queries.advantages(reader).empty
+        assert queries.phase_times(reader, shown).empty
+        assert queries.group_range(reader) == (0, 0)
+        assert queries.nearest_group_step(reader, 5) is None
+
+
+@pytest.mark.parametrize("length", [1, 2, 599, 600, 601, 1199, 1201, 3000])
+def test_steps_are_at_most_600_and_hold_the_newest(writer: RunWriter, database: Path, length: int) -> None:
+    _steps(writer, 1, length)
+    with RunReader(database) as reader:
+        shown = queries.steps(reader)
+        frame = queries.metrics(reader, ["reward/mean"], shown)
+    assert len(frame) <= 600
+    assert frame.index[-1] == length
+    assert frame["reward/mean"].iloc[-1] == length
+    assert len(frame) >= min(length, 300)
+
+
+def test_superseded_steps_of_an_earlier_attempt_are_left_out(writer: RunWriter, database: Path) -> None:
+    _steps(writer, 1, 10, value=1)
+    second = RunWriter(database, attempt=2)
+    _steps(second, 6, 7, value=100)
+    second.close()
+    with RunReader(database) as reader:
+        frame = queries.metrics(reader, ["reward/mean"], queries.steps(reader))
+    assert list(frame.index) == [1, 2, 3, 4, 5, 6, 7]
+    assert list(frame["reward/mean"]) == [1, 2, 3, 4, 5, 600, 700]
+
+
+def test_a_metric_that_a_run_does_not_have_is_a_column_of_nothing(writer: RunWriter, database: Path) -> None:
+    _steps(writer, 1, 3)
+    with RunReader(database) as reader:
+        frame = queries.metrics(reader, ["policy/kl"], queries.steps(reader))
+    assert frame["policy/kl"].isna().all()
+
+
+def test_metric_names_match_a_pattern(writer: RunWriter, database: Path) -> None:
+    writer.metrics(1, {"memory/peak/loss": 1.0, "memory/peak/rollout": 2.0, "optim/loss": 0.0})
+    with RunReader(database) as reader:
+        assert queries.metric_names(reader, "memory/peak/*") == ["memory/peak/loss", "memory/peak/rollout"]
+        assert queries.metric_names(reader, "eval/*") == []
+
+
+def test_evaluations_include_the_one_before_training(writer: RunWriter, database: Path) -> None:
+    writer.metrics(0, {"eval/reward": 0.1})
+    _steps(writer, 1, 4)
+    writer.metrics(4, {"eval/reward": 0.4})
+    with RunReader(database) as reader:
+        frame = queries.evaluations(reader)
+    assert list(frame["step"]) == [0, 4]
+    assert list(frame["eval/reward"]) == [0.1, 0.4]
+
+
+def test_memory_is_bounded_and_keeps_peaks_and_the_newest(writer: RunWriter, database: Path) -> None:
+    samples = [MemorySample(float(n), n // 10, "loss", "cpu", None, None, 9_000 if n == 1234 else n) for n in range(5000)]
+    with writer.transaction():
+        writer.memory_samples(samples)
+    with RunReader(database) as reader:
+        frame = queries.memory(reader)
+        assert queries.newest_memory_time(reader) == 4999
+    assert len(frame) <= 600
+    assert frame["rss"].max() == 9_000
+    assert frame["ts"].iloc[-1] == 4999
+    assert frame["allocated"].isna().all()
+
+
+def test_the_minimap_is_bounded(writer: RunWriter, database: Path) -> None:
+    with writer.transaction():
+        for step in range(1, 501):
+            writer.groups(step, [_group(step)] * 20 if step == 500 else [_group(step)])
+    with RunReader(database) as reader:
+        frame = queries.minimap(reader)
+        heat = queries.advantages(reader)
+    assert frame["step"].nunique() <= queries.MINIMAP_COLUMNS
+    assert frame["step"].max() == 500
+    assert len(frame[frame["step"] == 500]) == queries.MINIMAP_ROWS
+    assert heat["step"].nunique() <= queries.HEAT_COLUMNS
+
+
+def test_completions_are_ordered_by_advantage_and_texts_are_cut(writer: RunWriter, database: Path) -> None:
+    long = CompletionRecord("x" * 10_000, 9, True, 0.0, -0.5, (ScoreRecord("v", None, 1.0, reason="no gold"),))
+    good = CompletionRecord("good", 1, False, 1.0, 0.5)
+    abstained = CompletionRecord("?", 1, False, None, None)
+    with writer.transaction():
+        writer.groups(3, [GroupRecord("prompt", None, (long, abstained, good), 0.5, 0.7)])
+    with RunReader(database) as reader:
+        strips = queries.groups_of_step(reader, 3)
+        group_id = int(strips["group"].iloc[0])
+        frame = queries.completions(reader, group_id)
+        scores = queries.scores(reader, [int(number) for number in frame["id"]])
+        whole = queries.full_text(reader, "completion", int(frame["id"].iloc[1]))
+        assert queries.full_text(reader, "event", 1) is None
+        assert queries.group(reader, 99) is None
+    assert list(frame["text"].str.slice(0, 4)) == ["good", "xxxx", "?"]
+    assert list(frame["length"]) == [4, 10_000, 1]
+    assert frame["text"].str.len().max() == queries.SHORT_TEXT
+    assert whole == "x" * 10_000
+    assert scores["value"].isna().all()
+    assert list(strips["reward"].fillna(-1)) == [1.0, 0.0, -1.0]
+
+
+def test_the_nearest_step_with_groups_is_found(writer: RunWriter, database: Path) -> None:
+    with writer.transaction():
+        for step in (2, 4, 8):
+            writer.groups(step, [_group(step, prompt="same")])
+    with RunReader(database) as reader:
+        assert [queries.nearest_group_step(reader, step) for step in (1, 2, 5, 99)] == [2, 2, 4, 8]
+        assert queries.seen_at(reader, 1) == [2, 4, 8]
+
+
+def test_recent_events_are_the_newest(writer: RunWriter, database: Path) -> None:
+    for number in range(queries.EVENTS + 50):
+        writer.event("evaluation", str(number))
+    with RunReader(database) as reader:
+        found = queries.recent_events(reader)
+        last = found[-1].id
+        assert queries.recent_events(reader, after=last) == []
+        assert len(queries.recent_events(reader, after=last - 3)) == 3
+    assert len(found) == queries.EVENTS
+    assert found[-1].message == str(queries.EVENTS + 49)
+
+
+def test_the_tail_of_a_log_begins_at_a_whole_line(tmp_path: Path) -> None:
+    log = tmp_path / "worker.log"
+    assert queries.tail_of(log) == ""
+    log.write_bytes(b"first\n" + b"x" * 50 + b"\nlast \xff\n")
+    assert queries.tail_of(log, most=20) == "last \ufffd\n"
