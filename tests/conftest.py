@@ -6,9 +6,9 @@ import os
 from pathlib import Path
 
 import pytest
+from tiny_model import make_tiny_model
 
 from grpo_studio.settings import Settings
-from tiny_model import make_tiny_model
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -26,7 +26,16 @@ def studio(*arguments: str, home: Path, timeout: float = 120, **env: str) -> sub
 
 def tiny_train(model: Path, home: Path, *more: str, **env: str) -> subprocess.CompletedProcess[str]:
     """`train` with the tiny model and few, small steps."""
-    command = ("train", "--preset", "quickstart", "--set", f"model.id={model}", "--set", "dataset.held_out=4", *TINY_RUN)
+    command = (
+        "train",
+        "--preset",
+        "quickstart",
+        "--set",
+        f"model.id={model}",
+        "--set",
+        "dataset.held_out=4",
+        *TINY_RUN,
+    )
     return studio(*command, *more, "--json", home=home, **env)
 
 

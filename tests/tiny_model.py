@@ -18,7 +18,9 @@ def make_tiny_model(folder: Path) -> Path:
 
     trained = ByteLevelBPETokenizer()
     trained.train_from_iterator(
-        ["What is 3 + 4? The answer is 7."] * 8, vocab_size=300, special_tokens=["<|end|>", "<|im_start|>", "<|im_end|>"]
+        ["What is 3 + 4? The answer is 7."] * 8,
+        vocab_size=300,
+        special_tokens=["<|end|>", "<|im_start|>", "<|im_end|>"],
     )
     tokenizer = PreTrainedTokenizerFast(
         tokenizer_object=trained._tokenizer, eos_token="<|im_end|>", pad_token="<|end|>", bos_token="<|im_start|>"

@@ -1,0 +1,260 @@
+"""The Launch page in a real browser against a real app: from a preset to a run that is followed on the Live page."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
+from studio_process import ROOT, wait_for
+
+PICTURES = ROOT / "docs" / "pictures"
+
+
+@pytest.fixture(scope="module")
+def app_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A real app in a process of its own, with a home folder of its own."""
+    home = tmp_path_factory.mktemp("home")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    environment = {**os.environ, "GRPO_STUDIO_HOME": str(home), "GRPO_STUDIO_PORT": str(port), "HF_HUB_OFFLINE": "1"}
+    # The pictures show the built-in model's prompts when it was fetched before; the tests never need it.
+    if os.environ.get("GRPO_STUDIO_PICTURES") != "1":
+        environment["GRPO_STUDIO_CACHE"] = str(home / "cache")
+    with (home / "app.log").open("w") as log:
+        app = subprocess.Popen([sys.executable, "app.py"], cwd=ROOT, env=environment, stdout=log, stderr=log)
+    try:
+        wait_for(lambda: "GRPO Studio: http" in (home / "app.log").read_text(), 60, "the app")
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        app.terminate()
+        app.wait(20)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    """A page of 1280 x 970; an error in one of the page's scripts fails the test."""
+    errors: list[str] = []
+    with browser.new_context(viewport={"width": 1280, "height": 970}) as context:
+        page = context.new_page()
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        yield page
+    assert errors == []
+
+
+def field(page: Page, name: str) -> Locator:
+    """The input of a setting by its dotted name."""
+    return page.locator(f"[data-field='{name}']").locator("input, select, textarea").first
+
+
+def open_launch(page: Page, url: str, model: Path | None = None) -> None:
+    """The page with the quickstart preset, and with another model when one is given."""
+    page.goto(f"{url}/launch")
+    expect(page.get_by_label("Start from")).to_have_value("quickstart", timeout=30_000)
+    if model is not None:
+        field(page, "model.id").fill(str(model))
+
+
+def start_button(page: Page) -> Locator:
+    """The one that can be seen: of the panel, or of the bar on a narrow page."""
+    return page.locator("button", has_text="Start run").locator("visible=true")
+
+
+def test_a_run_is_set_up_started_and_followed_on_the_live_page(page: Page, app_url: str, tiny_model: Path) -> None:
+    open_launch(page, app_url, tiny_model)
+    prompt = page.locator(".launch-prompt")
+    expect(prompt).to_contain_text("<|im_start|>user", timeout=60_000)
+    assert prompt.locator(".launch-special").first.text_content() == "<|im_start|>"
+    texts = set()
+    for number in (1, 2, 3):
+        expect(page.locator(".launch-prompt-where")).to_have_text(f"{number} of 3")
+        texts.add(prompt.text_content())
+        page.get_by_role("button", name="Next prompt").click()
+    assert len(texts) == 3
+
+    expect(start_button(page)).to_be_enabled()
+    field(page, "algorithm.group_size").fill("1")
+    problem = page.locator("[data-field='algorithm.group_size'] .launch-problem")
+    expect(problem).to_contain_text("greater than or equal to 2 (found 1)")
+    expect(start_button(page)).to_be_disabled()
+    expect(page.locator("#launch-reason")).to_contain_text("Group size G")
+    field(page, "algorithm.seed").focus()
+    page.locator(".launch-problem-link").click()
+    expect(field(page, "algorithm.group_size")).to_be_focused()
+
+    field(page, "algorithm.group_size").fill("4")
+    for name, value in (("prompts_per_step", "2"), ("steps", "3"), ("max_completion_length", "8")):
+        field(page, f"algorithm.{name}").fill(value)
+    expect(problem).to_be_hidden()
+    page.get_by_label("Name of the run").fill("From the page")
+    expect(page.locator(".launch-status")).to_have_text("ready", timeout=20_000)
+    start_button(page).dblclick()
+    page.wait_for_url("**/live?run=*from-the-page*", timeout=60_000)
+
+    def is_alive() -> None:
+        expect(page.locator(".pill[data-state='finished']")).to_be_visible(timeout=120_000)
+        expect(page.locator(".js-plotly-plot .scatterlayer .trace").first).to_be_attached(timeout=30_000)
+        expect(page.locator(".answer .text").first).not_to_be_empty(timeout=30_000)
+
+    is_alive()
+    page.reload()
+    is_alive()
+    page.goto(f"{app_url}/runs")
+    expect(page.get_by_text("from-the-page").first).to_be_visible(timeout=20_000)
+    assert page.get_by_text(re.compile("from-the-page")).count() == 1, "a double click started two runs"
+
+
+def test_a_draft_survives_a_reload_and_goes_back_to_its_preset(page: Page, app_url: str, tiny_model: Path) -> None:
+    open_launch(page, app_url, tiny_model)
+    field(page, "algorithm.steps").fill("7")
+    page.get_by_role("button", name="Add a verifier").click()
+    page.locator(".launch-menu-item", has_text="math_numeric").click()
+    expect(page.locator(".launch-reward")).to_have_count(3)
+    page.reload()
+    expect(field(page, "algorithm.steps")).to_have_value("7", timeout=30_000)
+    expect(page.locator(".launch-reward")).to_have_count(3)
+    page.get_by_role("button", name="Reset to preset").click()
+    expect(field(page, "algorithm.steps")).to_have_value("30")
+    expect(field(page, "model.id")).to_have_value("builtin:smollm2-135m-instruct")
+    expect(page.locator(".launch-reward")).to_have_count(2)
+
+
+def test_a_draft_becomes_a_command_and_a_preset(page: Page, app_url: str, tiny_model: Path) -> None:
+    open_launch(page, app_url, tiny_model)
+    page.locator(".launch-chip[data-level='1']").click()
+    page.get_by_role("button", name="Copy as command").click()
+    expect(page.get_by_role("textbox", name="Copy as command")).to_have_value(
+        f"python -m grpo_studio train --preset quickstart --set model.id={tiny_model} --set dataset.config=1-2"
+    )
+    page.get_by_role("button", name="Save as preset").click()
+    page.get_by_label("Name of the preset").fill("quickstart")
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.get_by_text("is a built-in preset")).to_be_visible()
+    page.get_by_label("Name of the preset").fill("Mine")
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.get_by_label("Start from")).to_have_value("mine")
+    page.reload()
+    expect(page.get_by_label("Start from")).to_have_value("mine", timeout=30_000)
+    expect(field(page, "model.id")).to_have_value(str(tiny_model))
+
+
+def test_a_folded_setting_that_is_wrong_is_found_from_its_problem(page: Page, app_url: str, tiny_model: Path) -> None:
+    open_launch(page, app_url, tiny_model)
+    page.get_by_role("button", name="Memory").click()
+    field(page, "memory.micro_batch").fill("5")
+    expect(page.locator(".launch-problem-link")).to_contain_text("5 does not divide the 32 completions", timeout=20_000)
+    page.get_by_role("button", name=re.compile("^Memory")).click()
+    expect(field(page, "memory.micro_batch")).to_be_hidden()
+    expect(page.get_by_role("button", name=re.compile("^Memory"))).to_contain_text("1 problem")
+    page.locator(".launch-problem-link").click()
+    expect(field(page, "memory.micro_batch")).to_be_focused()
+
+
+def test_settings_that_are_not_built_yet_cannot_be_touched(page: Page, app_url: str) -> None:
+    open_launch(page, app_url)
+    page.get_by_role("button", name="Rollouts").click()
+    expect(field(page, "rollout.engine")).to_be_disabled()
+    expect(page.locator("[data-field='rollout.engine']")).to_contain_text("not yet")
+
+
+def test_text_from_data_is_shown_as_text(page: Page, app_url: str, tiny_model: Path, tmp_path: Path) -> None:
+    hostile = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script> 2 + 2?'
+    data = tmp_path / "rows.jsonl"
+    rows = [{"question": f"{hostile} {number}", "answer": hostile} for number in range(40)]
+    data.write_text("\n".join(json.dumps(row) for row in rows))
+    open_launch(page, app_url, tiny_model)
+    field(page, "dataset.source").fill(str(data))
+    field(page, "dataset.columns.prompt").fill("question")
+    expect(page.locator(".launch-prompt")).to_contain_text(hostile, timeout=30_000)
+    assert page.locator(".launch img, .launch script").count() == 0
+    assert page.evaluate("window.hacked") is None
+
+
+def test_the_narrow_page_has_a_sheet_and_never_scrolls_sideways(page: Page, app_url: str, tiny_model: Path) -> None:
+    page.set_viewport_size({"width": 390, "height": 844})
+    open_launch(page, app_url, tiny_model)
+    bar = page.locator(".launch-bar-toggle")
+    expect(bar).to_contain_text("ready", timeout=60_000)
+    panel = page.locator(".launch-panel")
+    expect(panel).to_be_hidden()
+    field(page, "algorithm.group_size").fill("1")
+    expect(bar).to_contain_text("1 problem")
+    expect(start_button(page)).to_be_disabled()
+    for name in ("Algorithm", "Memory", "Evaluation"):
+        page.get_by_role("button", name=name).click()
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    bar.click()
+    page.locator(".launch-problem-link").click()
+    expect(panel).to_be_hidden()
+    expect(field(page, "algorithm.group_size")).to_be_focused()
+    bar.click()
+    page.keyboard.press("Escape")
+    expect(panel).to_be_hidden()
+    expect(bar).to_be_focused()
+
+
+def test_every_control_has_a_label(page: Page, app_url: str) -> None:
+    open_launch(page, app_url)
+    for button in page.locator(".launch-fold, .launch-reward-actions [aria-expanded='false']").all():
+        button.click()
+    nameless = page.evaluate(
+        """() => [...document.querySelectorAll('.launch input, .launch select, .launch textarea, .launch button')]
+            .filter((node) => !(node.labels?.length || node.getAttribute('aria-label') || node.textContent.trim()))
+            .map((node) => node.outerHTML)"""
+    )
+    assert nameless == []
+
+
+def test_the_page_fits_the_widths_of_the_drawings(page: Page, app_url: str) -> None:
+    open_launch(page, app_url)
+    expect(page.locator(".launch-status")).to_have_text("ready", timeout=60_000)
+    expect(page.locator(".launch-tile-value").first).to_have_text("32")
+    page.wait_for_load_state("networkidle")
+    assert clipped(page) == []
+    picture(page, "launch-1280")
+    page.mouse.wheel(0, 300)
+    expect(start_button(page)).to_be_in_viewport()
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.evaluate("scrollTo(0, 0)")
+    expect(start_button(page)).to_be_in_viewport()
+    assert clipped(page) == []
+    picture(page, "launch-390")
+    page.locator(".launch-bar-toggle").click()
+    expect(page.locator(".launch-panel")).to_be_in_viewport()
+    page.wait_for_timeout(400)
+    picture(page, "launch-390-sheet")
+
+
+def clipped(page: Page) -> list[str]:
+    """Texts that are wider than the box they stand in, but for those that end in an ellipsis on purpose."""
+    found: list[str] = page.evaluate(
+        """() => [...document.querySelectorAll('.launch *, html')]
+            .filter((node) => node.scrollWidth > node.clientWidth + 1 && node.clientWidth > 0)
+            .filter((node) => !['ellipsis'].includes(getComputedStyle(node).textOverflow) && node.tagName !== 'INPUT')
+            .map((node) => `${node.tagName}.${node.className}: ${node.textContent.slice(0, 60)}`)"""
+    )
+    return found
+
+
+def picture(page: Page, name: str) -> None:
+    """Written for the docs when asked for, with GRPO_STUDIO_PICTURES=1."""
+    if os.environ.get("GRPO_STUDIO_PICTURES") == "1":
+        PICTURES.mkdir(parents=True, exist_ok=True)
+        page.screenshot(path=PICTURES / f"{name}.png")
