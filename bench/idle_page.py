@@ -62,9 +62,8 @@ def measure(app: subprocess.Popen[bytes], address: str, seconds: float) -> None:
     print(
         f"app with one idle page on a running run: {used:.2f} s CPU in {passed:.0f} s = {used / passed:.2%} of one core"
     )
-    print(
-        f"the page {'moved on' if moved else 'did not move'} meanwhile; resident {process.memory_info().rss / 2**20:.0f} MiB"
-    )
+    state = "moved on" if moved else "did not move"
+    print(f"the page {state} meanwhile; resident {process.memory_info().rss / 2**20:.0f} MiB")
 
 
 def cpu_seconds(process: psutil.Process) -> float:

@@ -75,6 +75,7 @@ class MemoryWatch:
 
     def __init__(self, clock: PhaseClock, device: torch.device) -> None:
         self.step = 0
+        self.paused = False
         self._clock = clock
         self._device = device
         self._process = psutil.Process()
@@ -108,6 +109,8 @@ class MemoryWatch:
             self._look()
 
     def _look(self) -> None:
+        if self.paused:
+            return
         sample = self._sample()
         with self._lock:
             best = self._peaks.get(sample.phase)

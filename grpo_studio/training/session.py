@@ -62,7 +62,7 @@ class Session:
         arguments = grpo_arguments(self.config, self._folder.checkpoints)
         set_seed(arguments.seed)
         memory = MemoryWatch(self._clock, arguments.device)
-        recorder = Recorder(self._writer, self._clock, memory)
+        recorder = self._recorder(memory)
         trainer = StudioTrainer(
             model=source,
             args=arguments,
@@ -89,6 +89,9 @@ class Session:
             return self._conclude(trainer, score_held_out)
         finally:
             memory.stop()
+
+    def _recorder(self, memory: MemoryWatch) -> Recorder:
+        return Recorder(self._writer, self._clock, memory)
 
     def _conclude(self, trainer: StudioTrainer, score_held_out: Callable[[int], None]) -> Outcome:
         step = trainer.state.global_step

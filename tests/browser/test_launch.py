@@ -5,58 +5,45 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
-import socket
-import subprocess
-import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
-from studio_process import ROOT, wait_for
+from conftest import PICTURES, App, start_app, stop_app
+from playwright.sync_api import Locator, Page, expect
 
-PICTURES = ROOT / "docs" / "pictures"
+from grpo_studio import config_files
+from grpo_studio.settings import BUNDLED_PRESETS, Settings
+
+Launch = Callable[..., Page]
+TAKE_PICTURES = os.environ.get("GRPO_STUDIO_PICTURES") == "1"
+PRESET = config_files.read_preset("quickstart", [BUNDLED_PRESETS])
 
 
 @pytest.fixture(scope="module")
-def app_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A real app in a process of its own, with a home folder of its own."""
+def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
+    """An app with an empty home folder. For pictures it knows the built-in model, when this machine has fetched it."""
     home = tmp_path_factory.mktemp("home")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    environment = {**os.environ, "GRPO_STUDIO_HOME": str(home), "GRPO_STUDIO_PORT": str(port), "HF_HUB_OFFLINE": "1"}
-    # The pictures show the built-in model's prompts when it was fetched before; the tests never need it.
-    if os.environ.get("GRPO_STUDIO_PICTURES") != "1":
-        environment["GRPO_STUDIO_CACHE"] = str(home / "cache")
-    with (home / "app.log").open("w") as log:
-        app = subprocess.Popen([sys.executable, "app.py"], cwd=ROOT, env=environment, stdout=log, stderr=log)
-    try:
-        wait_for(lambda: "GRPO Studio: http" in (home / "app.log").read_text(), 60, "the app")
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        app.terminate()
-        app.wait(20)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
-        yield chromium
-        chromium.close()
+    fetched = Settings.from_env().cache
+    if TAKE_PICTURES and fetched.is_dir():
+        (home / "cache").symlink_to(fetched)
+    app = start_app(home)
+    yield app
+    stop_app(app)
 
 
 @pytest.fixture
-def page(browser: Browser) -> Iterator[Page]:
-    """A page of 1280 x 970; an error in one of the page's scripts fails the test."""
-    errors: list[str] = []
-    with browser.new_context(viewport={"width": 1280, "height": 970}) as context:
-        page = context.new_page()
-        page.on("pageerror", lambda error: errors.append(str(error)))
-        yield page
-    assert errors == []
+def launch(app: App, open_page: Callable[..., Page]) -> Callable[..., Page]:
+    """Open the page, begun from the quickstart preset, with another model when one is given."""
+
+    def open_(model: Path | None = None, width: int = 1280, height: int = 970) -> Page:
+        page = open_page(f"{app.url}/launch", width, height)
+        expect(page.get_by_label("Start from")).to_have_value("quickstart", timeout=30_000)
+        if model is not None:
+            field(page, "model.id").fill(str(model))
+        return page
+
+    return open_
 
 
 def field(page: Page, name: str) -> Locator:
@@ -64,21 +51,13 @@ def field(page: Page, name: str) -> Locator:
     return page.locator(f"[data-field='{name}']").locator("input, select, textarea").first
 
 
-def open_launch(page: Page, url: str, model: Path | None = None) -> None:
-    """The page with the quickstart preset, and with another model when one is given."""
-    page.goto(f"{url}/launch")
-    expect(page.get_by_label("Start from")).to_have_value("quickstart", timeout=30_000)
-    if model is not None:
-        field(page, "model.id").fill(str(model))
-
-
 def start_button(page: Page) -> Locator:
     """The one that can be seen: of the panel, or of the bar on a narrow page."""
     return page.locator("button", has_text="Start run").locator("visible=true")
 
 
-def test_a_run_is_set_up_started_and_followed_on_the_live_page(page: Page, app_url: str, tiny_model: Path) -> None:
-    open_launch(page, app_url, tiny_model)
+def test_a_run_is_set_up_started_and_followed_on_the_live_page(launch: Launch, app: App, tiny_model: Path) -> None:
+    page = launch(tiny_model)
     prompt = page.locator(".launch-prompt")
     expect(prompt).to_contain_text("<|im_start|>user", timeout=60_000)
     assert prompt.locator(".launch-special").first.text_content() == "<|im_start|>"
@@ -116,13 +95,11 @@ def test_a_run_is_set_up_started_and_followed_on_the_live_page(page: Page, app_u
     is_alive()
     page.reload()
     is_alive()
-    page.goto(f"{app_url}/runs")
-    expect(page.get_by_text("from-the-page").first).to_be_visible(timeout=20_000)
-    assert page.get_by_text(re.compile("from-the-page")).count() == 1, "a double click started two runs"
+    assert len(list((app.home / "runs").iterdir())) == 1, "a double click started two runs"
 
 
-def test_a_draft_survives_a_reload_and_goes_back_to_its_preset(page: Page, app_url: str, tiny_model: Path) -> None:
-    open_launch(page, app_url, tiny_model)
+def test_a_draft_survives_a_reload_and_goes_back_to_its_preset(launch: Launch, tiny_model: Path) -> None:
+    page = launch(tiny_model)
     field(page, "algorithm.steps").fill("7")
     page.get_by_role("button", name="Add a verifier").click()
     page.locator(".launch-menu-item", has_text="math_numeric").click()
@@ -131,17 +108,17 @@ def test_a_draft_survives_a_reload_and_goes_back_to_its_preset(page: Page, app_u
     expect(field(page, "algorithm.steps")).to_have_value("7", timeout=30_000)
     expect(page.locator(".launch-reward")).to_have_count(3)
     page.get_by_role("button", name="Reset to preset").click()
-    expect(field(page, "algorithm.steps")).to_have_value("30")
-    expect(field(page, "model.id")).to_have_value("builtin:smollm2-135m-instruct")
+    expect(field(page, "algorithm.steps")).to_have_value(str(PRESET["algorithm"]["steps"]))
+    expect(field(page, "model.id")).to_have_value(PRESET["model"]["id"])
     expect(page.locator(".launch-reward")).to_have_count(2)
 
 
-def test_a_draft_becomes_a_command_and_a_preset(page: Page, app_url: str, tiny_model: Path) -> None:
-    open_launch(page, app_url, tiny_model)
-    page.locator(".launch-chip[data-level='1']").click()
+def test_a_draft_becomes_a_command_and_a_preset(launch: Launch, tiny_model: Path) -> None:
+    page = launch(tiny_model)
+    field(page, "algorithm.group_size").fill("5")
     page.get_by_role("button", name="Copy as command").click()
     expect(page.get_by_role("textbox", name="Copy as command")).to_have_value(
-        f"python -m grpo_studio train --preset quickstart --set model.id={tiny_model} --set dataset.config=1-2"
+        f"python -m grpo_studio train --preset quickstart --set model.id={tiny_model} --set algorithm.group_size=5"
     )
     page.get_by_role("button", name="Save as preset").click()
     page.get_by_label("Name of the preset").fill("quickstart")
@@ -155,11 +132,11 @@ def test_a_draft_becomes_a_command_and_a_preset(page: Page, app_url: str, tiny_m
     expect(field(page, "model.id")).to_have_value(str(tiny_model))
 
 
-def test_a_folded_setting_that_is_wrong_is_found_from_its_problem(page: Page, app_url: str, tiny_model: Path) -> None:
-    open_launch(page, app_url, tiny_model)
+def test_a_folded_setting_that_is_wrong_is_found_from_its_problem(launch: Launch, tiny_model: Path) -> None:
+    page = launch(tiny_model)
     page.get_by_role("button", name="Memory").click()
-    field(page, "memory.micro_batch").fill("5")
-    expect(page.locator(".launch-problem-link")).to_contain_text("5 does not divide the 32 completions", timeout=20_000)
+    field(page, "memory.micro_batch").fill("7")
+    expect(page.locator(".launch-problem-link")).to_contain_text("7 does not divide", timeout=20_000)
     page.get_by_role("button", name=re.compile("^Memory")).click()
     expect(field(page, "memory.micro_batch")).to_be_hidden()
     expect(page.get_by_role("button", name=re.compile("^Memory"))).to_contain_text("1 problem")
@@ -167,19 +144,19 @@ def test_a_folded_setting_that_is_wrong_is_found_from_its_problem(page: Page, ap
     expect(field(page, "memory.micro_batch")).to_be_focused()
 
 
-def test_settings_that_are_not_built_yet_cannot_be_touched(page: Page, app_url: str) -> None:
-    open_launch(page, app_url)
+def test_settings_that_are_not_built_yet_cannot_be_touched(launch: Launch) -> None:
+    page = launch()
     page.get_by_role("button", name="Rollouts").click()
     expect(field(page, "rollout.engine")).to_be_disabled()
     expect(page.locator("[data-field='rollout.engine']")).to_contain_text("not yet")
 
 
-def test_text_from_data_is_shown_as_text(page: Page, app_url: str, tiny_model: Path, tmp_path: Path) -> None:
+def test_text_from_data_is_shown_as_text(launch: Launch, tiny_model: Path, tmp_path: Path) -> None:
     hostile = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script> 2 + 2?'
     data = tmp_path / "rows.jsonl"
     rows = [{"question": f"{hostile} {number}", "answer": hostile} for number in range(40)]
     data.write_text("\n".join(json.dumps(row) for row in rows))
-    open_launch(page, app_url, tiny_model)
+    page = launch(tiny_model)
     field(page, "dataset.source").fill(str(data))
     field(page, "dataset.columns.prompt").fill("question")
     expect(page.locator(".launch-prompt")).to_contain_text(hostile, timeout=30_000)
@@ -187,9 +164,8 @@ def test_text_from_data_is_shown_as_text(page: Page, app_url: str, tiny_model: P
     assert page.evaluate("window.hacked") is None
 
 
-def test_the_narrow_page_has_a_sheet_and_never_scrolls_sideways(page: Page, app_url: str, tiny_model: Path) -> None:
-    page.set_viewport_size({"width": 390, "height": 844})
-    open_launch(page, app_url, tiny_model)
+def test_the_narrow_page_has_a_sheet_and_never_scrolls_sideways(launch: Launch, tiny_model: Path) -> None:
+    page = launch(tiny_model, 390, 844)
     bar = page.locator(".launch-bar-toggle")
     expect(bar).to_contain_text("ready", timeout=60_000)
     panel = page.locator(".launch-panel")
@@ -210,10 +186,12 @@ def test_the_narrow_page_has_a_sheet_and_never_scrolls_sideways(page: Page, app_
     expect(bar).to_be_focused()
 
 
-def test_every_control_has_a_label(page: Page, app_url: str) -> None:
-    open_launch(page, app_url)
-    for button in page.locator(".launch-fold, .launch-reward-actions [aria-expanded='false']").all():
-        button.click()
+def test_every_control_has_a_label(launch: Launch) -> None:
+    page = launch()
+    closed = page.locator(".launch-fold[aria-expanded='false'], .launch-reward-actions [aria-expanded='false']")
+    for _ in range(closed.count()):
+        closed.first.click()
+    assert closed.count() == 0
     nameless = page.evaluate(
         """() => [...document.querySelectorAll('.launch input, .launch select, .launch textarea, .launch button')]
             .filter((node) => !(node.labels?.length || node.getAttribute('aria-label') || node.textContent.trim()))
@@ -222,24 +200,23 @@ def test_every_control_has_a_label(page: Page, app_url: str) -> None:
     assert nameless == []
 
 
-def test_the_page_fits_the_widths_of_the_drawings(page: Page, app_url: str) -> None:
-    open_launch(page, app_url)
+def test_the_page_fits_the_widths_of_the_drawings(launch: Launch) -> None:
+    page = launch()
     expect(page.locator(".launch-status")).to_have_text("ready", timeout=60_000)
-    expect(page.locator(".launch-tile-value").first).to_have_text("32")
-    page.wait_for_load_state("networkidle")
+    expect(page.locator(".launch-prompt")).not_to_contain_text("in a moment", timeout=60_000)
     assert clipped(page) == []
-    picture(page, "launch-1280")
+    in_view(page, "launch-1280.png")
     page.mouse.wheel(0, 300)
     expect(start_button(page)).to_be_in_viewport()
     page.set_viewport_size({"width": 390, "height": 844})
     page.evaluate("scrollTo(0, 0)")
     expect(start_button(page)).to_be_in_viewport()
     assert clipped(page) == []
-    picture(page, "launch-390")
+    in_view(page, "launch-390.png")
     page.locator(".launch-bar-toggle").click()
     expect(page.locator(".launch-panel")).to_be_in_viewport()
     page.wait_for_timeout(400)
-    picture(page, "launch-390-sheet")
+    in_view(page, "launch-390-sheet.png")
 
 
 def clipped(page: Page) -> list[str]:
@@ -253,8 +230,8 @@ def clipped(page: Page) -> list[str]:
     return found
 
 
-def picture(page: Page, name: str) -> None:
-    """Written for the docs when asked for, with GRPO_STUDIO_PICTURES=1."""
-    if os.environ.get("GRPO_STUDIO_PICTURES") == "1":
+def in_view(page: Page, name: str) -> None:
+    """A picture of what is in view, for the docs, when asked for: of a whole page its fixed bar would be in the middle."""
+    if TAKE_PICTURES:
         PICTURES.mkdir(parents=True, exist_ok=True)
-        page.screenshot(path=PICTURES / f"{name}.png")
+        page.screenshot(path=PICTURES / name)

@@ -132,14 +132,14 @@ def test_a_restarted_app_shows_the_same(run: SampleRun, open_page: Open, app: Ap
     assert page.locator(".inspector").inner_text() == before
 
 
-def test_a_notes_and_labels_are_reachable_by_keyboard(app: App, run: SampleRun, open_page: Open) -> None:
+def test_notes_and_labels_are_reachable_by_keyboard(app: App, run: SampleRun, open_page: Open) -> None:
     page = open_page(app.url)
     _ready(page)
     term = page.locator(".tile .term").first
     term.focus()
     expect(term).to_be_focused()
     assert "weight × score" in (term.get_attribute("aria-label") or "")
-    assert page.locator("button:not([aria-label])").evaluate_all("(all) => all.every((one) => one.innerText.trim() !== '')")
+    assert page.locator(".studio button:not([aria-label])").evaluate_all("(all) => all.every((one) => one.textContent.trim() !== '')")
 
 
 @pytest.mark.parametrize(("width", "dark", "name"), [(1280, False, "live-1280.png"), (390, False, "live-390.png"), (1280, True, "live-dark-1280.png")])

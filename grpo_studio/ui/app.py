@@ -1,0 +1,52 @@
+"""All pages of the app, put together. Every page is a route with parameters, so that any view can be sent on."""
+
+from __future__ import annotations
+
+import os
+
+import gradio as gr
+
+from grpo_studio import dispatcher
+from grpo_studio.job_queue import JobQueue
+from grpo_studio.serving import require_free_port
+from grpo_studio.settings import Settings
+from grpo_studio.ui import frame, launch, live, runs
+
+
+QUEUE_EVERY = 0.2
+
+
+def build_app(settings: Settings) -> gr.Blocks:
+    """The app: `/` and `/live` (the newest run, or `?run=`), `/launch`, `/runs`."""
+    with gr.Blocks(title="GRPO Studio", analytics_enabled=False, fill_width=True) as demo:
+        live.add_view(settings)
+    launch.add_page(demo, settings)
+    live.add_page(demo, settings)
+    runs.add_page(demo, settings)
+    return demo
+
+
+def serve(demo: gr.Blocks, settings: Settings) -> None:
+    """Serve the app until interrupted.
+
+    Raises:
+        PortTakenError: another program listens on the address.
+    """
+    os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
+    require_free_port(settings.host, settings.port)
+    if JobQueue(settings.queue_path).jobs():
+        dispatcher.ensure_running(settings)
+    demo.launch(
+        server_name=settings.host,
+        server_port=settings.port,
+        ssr_mode=False,
+        quiet=True,
+        footer_links=[],
+        head=frame.head(),
+        theme=gr.themes.Base(font="sans-serif", font_mono="monospace"),
+        prevent_thread_lock=True,
+    )
+    # Gradio looks at its event queue every millisecond, which takes 7 % of a core for ever; no page here uses that queue.
+    demo._queue.sleep_when_free = QUEUE_EVERY
+    print(f"GRPO Studio: http://{settings.host}:{settings.port}", flush=True)
+    demo.block_thread()

@@ -1,0 +1,179 @@
+import { h, replace, say } from "./dom.js";
+import { lostLine } from "./frame.js";
+import { buildCharts } from "./live_charts.js";
+import { buildEvents } from "./live_events.js";
+import { buildGroups } from "./live_groups.js";
+import { buildInspector } from "./live_inspector.js";
+import { buildBanner, buildStrip, buildTiles } from "./live_top.js";
+import { poll, within } from "./poll.js";
+
+/** The Live page: asks one question every two seconds, hands each part of the answer to the part of the page it is for. */
+export function start({ main, server, words, frame }) {
+  const asked = new URLSearchParams(location.search);
+  const page = {
+    run: asked.get("run"), about: null, cursor: null, strip: null, rate: null,
+    step: null, strips: null, group: null, last: 0,
+    following: !asked.get("step"), wantedStep: whole(asked.get("step")), wantedPlace: whole(asked.get("group")), turn: 0,
+  };
+  const ask = (name, request = {}) => within(server[name]({ run: page.run, ...request }));
+
+  const strip = buildStrip({ words, states: frame.states, onstop: stop, onchoose: choose, onopen: listRuns });
+  const banner = buildBanner(words, () => events.openLog());
+  const problem = h("div", { class: "banner fault", role: "alert", hidden: true });
+  const tiles = buildTiles(words);
+  const charts = buildCharts({ words, onstep: (step) => pick(step) });
+  const inspector = buildInspector({ words, onmove: move, onread: pin, fulltext: fullText });
+  const groups = buildGroups({ words, inspector: inspector.node, onstep: (step) => pick(step), ongroup: openGroup, onnewest: follow });
+  const events = buildEvents({ words, readLog: () => ask("live_log") });
+  const nothing = h("section", { class: "card nothing", hidden: true }, h("h2", {}, words.empty), h("p", { class: "muted" }, words.empty_text), h("a", { class: "button primary", href: "./launch" }, words.empty_link));
+  const body = h("div", { style: { display: "contents" } }, strip.node, banner.node, tiles.node, charts.top, groups.node, charts.multiples, events.nodes);
+  body.hidden = true;
+  replace(main, problem, nothing, body);
+  document.addEventListener("keydown", onKey);
+  const polling = poll(tick, { line: lostLine(), lost: frame.lost });
+
+  async function tick() {
+    const turn = page.turn;
+    const news = await ask("live_tick", { cursor: page.cursor });
+    if (turn !== page.turn) return;
+    fail(news.error);
+    nothing.hidden = !news.empty;
+    if (news.empty || news.error) { body.style.display = page.about && !news.empty ? "contents" : "none"; return; }
+    page.cursor = news.cursor;
+    if (news.about) meet(news.about);
+    if (news.strip) { page.strip = news.strip; page.rate = news.charts?.tokens_per_s ?? page.rate; strip.update(page.strip, page.rate); banner.update(page.strip); }
+    if (news.charts) {
+      page.about.seen = news.strip.step > 0;
+      tiles.update(news.charts.tiles);
+      charts.facts(page.about, news.charts.facts);
+      charts.update(news.charts.figures, page.about, news.strip.ended);
+    }
+    if (news.memory) charts.update({ memory: news.memory }, page.about, news.strip.ended);
+    if (news.events) events.add(news.events);
+    if (news.groups) { groups.map(news.groups); page.last = news.groups.last; }
+    await advance();
+  }
+
+  /** A run is seen for the first time on this page. */
+  function meet(about) {
+    page.about = about;
+    page.run = about.id;
+    document.title = `${about.name} · ${frame.name}`;
+    body.hidden = false;
+    body.style.display = "contents";
+    strip.options([about], about);
+    charts.about(about);
+    groups.clear(); inspector.clear(); events.clear();
+    remember();
+  }
+
+  /** Move to the newest step while following it; on the first tick, to the step that the address names. */
+  async function advance() {
+    if (!page.last) return;
+    if (page.step === null) {
+      await showStep(page.wantedStep ?? page.last, page.wantedPlace);
+    } else if (page.following && page.step !== page.last && !inspector.node.matches(":hover, :focus-within")) {
+      await showStep(page.last);
+    }
+  }
+
+  async function showStep(step, place = null) {
+    const turn = page.turn;
+    const wanted = (page.asking = step);
+    const data = await ask("live_step", { step });
+    if (turn !== page.turn || wanted !== page.asking || fail(data.error) || data.step === null) return;
+    page.step = data.step;
+    page.strips = data.groups;
+    const chosen = data.groups[(place ?? 0) - 1] ?? data.groups.reduce((best, one) => ((one.spread ?? -1) > (best?.spread ?? -1) ? one : best), null);
+    groups.strips(data, chosen?.id, page.following);
+    if (chosen) await openGroup(chosen.id, false);
+  }
+
+  async function openGroup(id, byHand) {
+    const turn = page.turn;
+    page.group = id;
+    groups.mark(id);
+    if (byHand) pin();
+    const detail = await ask("live_group", { group: id });
+    if (turn !== page.turn || page.group !== id || fail(detail.error)) return;
+    inspector.show(detail, page.about, placeOf(id) + 1, page.strips.length);
+    if (byHand) remember();
+  }
+
+  const placeOf = (id) => page.strips.findIndex((one) => one.id === id);
+
+  function move(by) {
+    if (!page.strips?.length) return;
+    const place = (placeOf(page.group) + by + page.strips.length) % page.strips.length;
+    openGroup(page.strips[place].id, true);
+  }
+
+  /** A step was chosen by hand: stay there, unless it is the newest. */
+  async function pick(step) {
+    if (!page.last) return;
+    page.following = step >= page.last;
+    await showStep(step, page.step === null ? null : placeOf(page.group) + 1);
+    remember();
+  }
+
+  /** Somebody reads: new steps no longer change what is shown. */
+  function pin() {
+    page.following = false;
+    if (page.strips) groups.strips({ step: page.step, groups: page.strips }, page.group, false);
+    remember();
+  }
+
+  async function follow() {
+    page.following = true;
+    await showStep(page.last);
+    remember();
+  }
+
+  function remember() {
+    const address = new URLSearchParams(location.search);
+    address.set("run", page.run);
+    for (const key of ["step", "group"]) address.delete(key);
+    const pending = page.step === null && !page.following;
+    if (pending) { address.set("step", page.wantedStep); if (page.wantedPlace) address.set("group", page.wantedPlace); }
+    else if (!page.following) { address.set("step", page.step); address.set("group", placeOf(page.group) + 1); }
+    history.replaceState(history.state, "", `?${address}`);
+  }
+
+  async function listRuns() {
+    const answer = await ask("live_runs");
+    if (answer.runs && page.about) strip.options(answer.runs.some((run) => run.id === page.run) ? answer.runs : [page.about, ...answer.runs], page.about);
+  }
+
+  function choose(id) {
+    if (id === page.run) return;
+    Object.assign(page, { run: id, cursor: null, step: null, strips: null, group: null, last: 0, following: true, wantedStep: null, wantedPlace: null, rate: null, turn: page.turn + 1 });
+    polling.now();
+  }
+
+  async function stop() {
+    strip.asked(true);
+    const answer = await ask("live_stop");
+    if (fail(answer.error)) strip.asked(false);
+    polling.now();
+  }
+
+  async function fullText(kind, id) {
+    const answer = await ask("live_text", { kind, id });
+    return answer.text ?? answer.error;
+  }
+
+  function fail(error) {
+    problem.hidden = !error;
+    if (error) replace(problem, h("span", {}, say(words.load_failed, { error })), h("a", { href: "./live" }, words.not_found));
+    return Boolean(error);
+  }
+
+  function onKey(event) {
+    if (event.altKey || event.ctrlKey || event.metaKey || event.target.closest("input, select, textarea, [contenteditable]")) return;
+    if (event.key === "ArrowLeft" || event.key === "ArrowRight") { event.preventDefault(); move(event.key === "ArrowLeft" ? -1 : 1); }
+  }
+}
+
+function whole(text) {
+  return text && /^\d{1,9}$/.test(text) ? Number(text) : null;
+}

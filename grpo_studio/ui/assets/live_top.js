@@ -1,0 +1,108 @@
+import { h, replace, say, setText, svg, term } from "./dom.js";
+import { bytes, duration, fixed, number, percent, signed } from "./format.js";
+
+/** The top of Live: the strip, the banner and the tiles. */
+
+export function buildStrip({ words, states, onstop, onchoose, onopen }) {
+  const picker = h("select", { "aria-label": words.choose, title: words.choose, onchange: () => onchoose(picker.value), onfocus: () => onopen() });
+  const pill = h("span", { class: "pill", role: "status" });
+  const filled = h("span");
+  const bar = h("div", { class: "progress", role: "progressbar", "aria-valuemin": "0" }, filled);
+  const text = h("span", { class: "strip-text" });
+  const stop = h("button", { class: "button danger", type: "button", title: words.stop_note, onclick: () => onstop(stop) }, words.stop);
+  const node = h("section", { class: "card strip" }, h("div", { class: "strip-name" }, picker), pill, bar, text, stop);
+  let stopAsked = false;
+
+  function options(runs, chosen) {
+    replace(picker, runs.map((run) => h("option", { value: run.id, selected: run.id === chosen.id }, run.id === chosen.id ? run.name : `${run.name} · ${when(run.id)} · ${states[run.state]}`)));
+  }
+
+  function update(strip, rate) {
+    pill.dataset.state = strip.state;
+    setText(pill, states[strip.state]);
+    bar.setAttribute("aria-valuemax", strip.steps);
+    bar.setAttribute("aria-valuenow", strip.step);
+    filled.style.width = `${Math.min(100, (100 * strip.step) / strip.steps)}%`;
+    const parts = [say(words.step_of, { step: strip.step, steps: strip.steps })];
+    if (strip.seconds_left !== null && strip.seconds_left > 0) parts.push(say(words.left, { time: duration(strip.seconds_left) }));
+    if (rate && strip.state === "running") parts.push(say(words.tokens, { rate: number(rate) }));
+    setText(text, parts.join(" · "));
+    if (strip.ended) stopAsked = false;
+    stop.hidden = strip.ended;
+    stop.disabled = stopAsked || strip.state === "stopping";
+    setText(stop, stop.disabled ? words.stopping : words.stop);
+  }
+  return { node, options, update, asked: (yes) => { stopAsked = yes; stop.disabled = yes; setText(stop, yes ? words.stopping : words.stop); } };
+}
+
+/** "29 Nov 23:53" out of an id that begins with 20261129-235338. */
+export function when(id) {
+  const found = /^(\d{4})(\d\d)(\d\d)-(\d\d)(\d\d)/.exec(id);
+  return found ? `${found[1]}-${found[2]}-${found[3]} ${found[4]}:${found[5]}` : id;
+}
+
+export function buildBanner(words, onlog) {
+  const node = h("div", { class: "banner", hidden: true });
+  function update(strip) {
+    const title = words.banner[strip.state];
+    const fault = strip.state === "failed" || strip.state === "killed";
+    node.hidden = !title || strip.state === "finished";
+    node.className = `banner ${fault ? "fault" : "wait"}`;
+    node.setAttribute("role", fault ? "alert" : "status");
+    if (node.hidden) return;
+    replace(node, h("strong", {}, title), h("span", {}, strip.reason),
+      strip.step ? h("span", {}, say(words.banner_step, strip)) : null,
+      fault ? h("button", { class: "link", type: "button", onclick: onlog }, words.banner_log) : null);
+  }
+  return { node, update };
+}
+
+const SHOWN = { reward: fixed, mixed: percent, truncated: percent, kl: number, step: duration, memory: bytes };
+
+export function buildTiles(words) {
+  const tiles = Object.keys(SHOWN).map((key) => tile(key, words));
+  const node = h("section", { class: "tiles", "aria-label": words.reward }, tiles.map((one) => one.node));
+  return { node, update: (values) => tiles.forEach((one) => one.update(values[one.key])) };
+}
+
+function tile(key, words) {
+  const value = h("div", { class: "value" }, "–");
+  const change = h("div", { class: "change" });
+  const line = svg("polyline", { points: "" });
+  const spark = svg("svg", { class: "spark", viewBox: "0 0 100 26", preserveAspectRatio: "none", "aria-hidden": "true" }, line);
+  const [label, note] = words.tiles[key];
+  const node = h("div", { class: "card tile" }, h("div", { class: "label" }, term(label, note)), value, change, spark);
+  function update(data) {
+    setText(value, SHOWN[key](data.value));
+    const [text, good] = changeOf(key, data, words);
+    setText(change, text);
+    change.title = text;
+    change.classList.toggle("good", good);
+    line.setAttribute("points", sparkPoints(data.spark));
+  }
+  return { key, node, update };
+}
+
+/** The line under a tile's number, and whether it is good news. */
+function changeOf(key, data, words) {
+  if (key === "kl" && data.no_reference) return [words.tile_no_kl, false];
+  if (data.value === null) return [words.tile_none, false];
+  const moved = data.value - data.first;
+  if (key === "reward") return [`${moved >= 0 ? "▲" : "▼"} ${signed(moved)} ${words.tile_since}`, moved > 0];
+  if (key === "mixed" && data.dead !== null) return [say(data.dead ? words.tile_dead : words.tile_all_mixed, data), data.dead === 0];
+  if (key === "step" && data.phase) return [say(words.tile_phase, { phase: data.phase, share: percent(data.share) }), false];
+  if (key === "memory" && data.phase) return [say(words.tile_peak, data), false];
+  if (moved === 0) return [words.tile_same, false];
+  return [`${moved > 0 ? "▲" : "▼"} ${say(words.tile_from, { value: SHOWN[key](data.first) })}`, key === "truncated" && moved < 0];
+}
+
+export function sparkPoints(values, height = 26) {
+  const known = values.filter((value) => value !== null);
+  if (known.length < 2) return "";
+  const low = Math.min(...known);
+  const range = Math.max(...known) - low;
+  return values.map((value, place) => {
+    const level = range ? (value - low) / range : 0.5;
+    return `${((100 * place) / (values.length - 1)).toFixed(2)},${(height - 2 - level * (height - 4)).toFixed(2)}`;
+  }).join(" ");
+}

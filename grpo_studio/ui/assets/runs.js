@@ -1,0 +1,98 @@
+import { h, replace, say, setText, svg, term } from "./dom.js";
+import { age, bytes, fixed, grouped, signed } from "./format.js";
+import { lostLine } from "./frame.js";
+import { sparkPoints, when } from "./live_top.js";
+import { poll, within } from "./poll.js";
+
+/** The Runs page: fifty rows a page; rows are redrawn only when the server says that something changed. */
+export function start({ main, server, words, frame }) {
+  const asked = new URLSearchParams(location.search);
+  const view = { filter: asked.get("filter") || "", page: 0, version: null, turn: 0, stopping: new Set() };
+  const filter = h("input", { class: "field runs-filter", type: "search", placeholder: words.filter, "aria-label": words.filter, value: view.filter });
+  const count = h("span", { class: "muted small", role: "status" });
+  const problem = h("div", { class: "banner fault", role: "alert", hidden: true });
+  const body = h("tbody");
+  const columns = ["state", "run", "model", "data", "reward", "steps", "age", "size"];
+  const table = h("table", { class: "runs-table" }, h("thead", {}, h("tr", {},
+    columns.map((name) => h("th", { scope: "col", class: `col-${name}` }, name === "reward" ? term(words.reward, words.reward_note) : words[name])), h("th", { class: "col-act" }))), body);
+  const nothing = h("div", { class: "nothing", hidden: true });
+  const pager = h("div", { class: "runs-pager", hidden: true });
+  replace(main, problem, h("section", { class: "card runs" }, h("div", { class: "runs-head" }, h("h1", {}, words.title), count, filter), table, nothing, pager));
+  document.title = `${words.title} · ${frame.name}`;
+  let ages = [];
+
+  filter.addEventListener("input", () => ask({ filter: filter.value, page: 0 }));
+  const polling = poll(tick, { line: lostLine(), lost: frame.lost });
+
+  function ask(change) {
+    Object.assign(view, change, { version: null, turn: view.turn + 1 });
+    const address = new URLSearchParams(location.search);
+    if (view.filter) address.set("filter", view.filter); else address.delete("filter");
+    history.replaceState(history.state, "", address.size ? `?${address}` : location.pathname);
+    tick();
+  }
+
+  async function tick() {
+    const turn = view.turn;
+    const answer = await within(server.runs_page({ filter: view.filter, page: view.page, version: view.version }));
+    if (turn !== view.turn) return;
+    problem.hidden = !answer.error;
+    if (answer.error) { setText(problem, answer.error); return; }
+    if (answer.rows) { view.version = answer.version; draw(answer); }
+    ages.forEach(([node, started]) => setText(node, started ? age(Date.now() / 1000 - started) : "–"));
+  }
+
+  function draw({ rows, total, page, pages }) {
+    setText(count, total === 1 ? words.count_1 : say(words.count, { total: grouped(total) }));
+    ages = [];
+    replace(body, rows.map(row));
+    table.hidden = rows.length === 0;
+    nothing.hidden = rows.length > 0;
+    if (rows.length === 0) replace(nothing, view.filter ? h("p", { class: "muted" }, say(words.no_match, { filter: view.filter })) : [h("p", { class: "muted" }, words.none), h("a", { class: "button primary", href: "./launch" }, words.none_link)]);
+    pager.hidden = pages < 2;
+    const go = (label, by) => h("button", { class: "button", type: "button", disabled: page + by < 0 || page + by >= pages, onclick: () => ask({ page: page + by }) }, label);
+    replace(pager, go(words.previous, -1), h("span", { class: "muted small" }, say(words.page_of, { page: page + 1, pages })), go(words.next, 1));
+  }
+
+  function row(run) {
+    const link = `./live?run=${encodeURIComponent(run.id)}`;
+    const old = h("td", { class: "col-age number" });
+    ages.push([old, run.started]);
+    const pill = h("span", { class: "pill", data: { state: run.state }, title: run.reason || "" }, frame.states[run.state]);
+    return h("tr", { onclick: (event) => { if (!event.target.closest("a, button") && !String(getSelection())) location.href = link; } },
+      h("td", { class: "col-state" }, pill),
+      h("td", { class: "col-run" }, h("a", { href: link, "aria-label": say(words.open, { name: run.name }) }, run.name), h("div", { class: "under", title: run.id }, run.problem || (run.ended && run.state !== "finished" && run.reason) || when(run.id))),
+      h("td", { class: "col-model", title: run.model }, run.model),
+      h("td", { class: "col-data", title: run.data }, run.data),
+      h("td", { class: "col-reward" }, reward(run)),
+      h("td", { class: "col-steps number" }, run.steps ? [String(run.step), h("span", { class: "muted" }, ` / ${run.steps}`), progress(run)] : "–"),
+      old,
+      h("td", { class: "col-size number" }, bytes(run.size)),
+      h("td", { class: "col-act" }, run.ended ? null : stopButton(run)));
+  }
+
+  function reward(run) {
+    if (run.last === null) return h("span", { class: "muted" }, "–");
+    const moved = run.last - run.first;
+    const line = svg("svg", { class: "spark", viewBox: "0 0 100 22", preserveAspectRatio: "none", "aria-hidden": "true" }, svg("polyline", { points: sparkPoints(run.spark, 22) }));
+    return h("div", { class: "runs-reward" }, h("b", {}, fixed(run.last)), h("span", { class: moved > 0 ? "good" : "muted" }, signed(moved)), line);
+  }
+
+  function progress(run) {
+    return h("div", { class: "progress" }, h("span", { style: { width: `${Math.min(100, (100 * run.step) / run.steps)}%` } }));
+  }
+
+  function stopButton(run) {
+    const busy = run.state === "stopping" || view.stopping.has(run.id);
+    const button = h("button", { class: "button danger", type: "button", disabled: busy }, busy ? words.stopping : words.stop);
+    button.addEventListener("click", async () => {
+      view.stopping.add(run.id);
+      button.disabled = true;
+      button.textContent = words.stopping;
+      const answer = await within(server.runs_stop({ run: run.id }));
+      if (answer.error) { view.stopping.delete(run.id); problem.hidden = false; setText(problem, answer.error); view.version = null; }
+      polling.now();
+    });
+    return button;
+  }
+}

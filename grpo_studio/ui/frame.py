@@ -1,0 +1,130 @@
+"""What all pages share: the top bar, the styles, the page scripts, and how a script's calls are answered.
+
+A page is one `gr.HTML`: an empty shell, a script from `assets/` that fills it, and server functions. Each server
+function takes one JSON object from the script and returns one; an error that a person can mend comes back as
+`{"error": "one line"}`.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+import plotly
+
+from grpo_studio.devices import Device, current_device
+from grpo_studio.errors import StudioError
+from grpo_studio.job_queue import JobQueue
+from grpo_studio.settings import Settings
+from grpo_studio.ui import strings
+
+ASSETS = Path(__file__).resolve().parent / "assets"
+PLOTLY_SCRIPT = Path(plotly.__file__).resolve().parent / "package_data" / "plotly.min.js"
+STYLES_FIRST = "studio.css"
+DEVICE_FOR = 8.0
+"""Seconds for which what the device says is believed."""
+
+Answer = dict[str, Any]
+ServerFunction = Callable[[Any], Answer]
+
+
+def head() -> str:
+    """What goes into every page's <head>: the styles, the theme before the first paint, and the scripts' versions."""
+    sheets = sorted(ASSETS.glob("*.css"), key=lambda path: (path.name != STYLES_FIRST, path.name))
+    styles = "\n".join(sheet.read_text(encoding="utf-8") for sheet in sheets)
+    theme = (ASSETS / "theme.js").read_text(encoding="utf-8")
+    # An import map gives every module its version, so that no browser runs yesterday's script after an update.
+    versions = {_file_url(path, version=False): _file_url(path) for path in sorted(ASSETS.glob("*.js"))}
+    modules = json.dumps({"imports": versions})
+    return f'<style>{styles}</style><script>{theme}</script><script type="importmap">{modules}</script>'
+
+
+def add_view(page: str, script: str, functions: Sequence[ServerFunction], settings: Settings) -> gr.HTML:
+    """Put a page's one component into the current Blocks context.
+
+    Args:
+        page: its key in the strings and in the top bar.
+        script: file in assets/, an ES module that exports `start({element, server, strings, plotly})`.
+        functions: plain functions of one JSON object; they are guarded here.
+    """
+    gr.set_static_paths([ASSETS, PLOTLY_SCRIPT])
+    words = strings.load()
+    context = {
+        "page": page,
+        "script": _file_url(ASSETS / "start.js"),
+        "module": f"./{script}",
+        "plotly": _file_url(PLOTLY_SCRIPT),
+        "strings": {key: words[key] for key in ("frame", page) if key in words},
+    }
+    return gr.HTML(
+        value="",
+        html_template=f'<div class="studio" data-page="{page}"><noscript>GRPO Studio needs JavaScript.</noscript></div>',
+        js_on_load=_start_script(context),
+        apply_default_css=False,
+        server_functions=[guarded(function) for function in [*functions, _status_function(settings)]],
+        elem_classes=["studio-page"],
+    )
+
+
+def guarded(function: ServerFunction) -> ServerFunction:
+    """The function, with an error for a person turned into `{"error": line}` and numbers made safe for JSON."""
+
+    @functools.wraps(function)
+    def call(request: Any = None) -> Answer:
+        try:
+            return function(request if isinstance(request, Mapping) else {})
+        except StudioError as error:
+            return {"error": str(error)}
+
+    del call.__wrapped__  # type: ignore[attr-defined]  # gradio would read the signature through it
+    return call
+
+
+def text_of(request: Mapping[str, Any], key: str, longest: int = 200) -> str | None:
+    """A string of the request, or None when it is absent, empty, of another type or too long."""
+    value = request.get(key)
+    return value if isinstance(value, str) and 0 < len(value) <= longest else None
+
+
+def number_of(request: Mapping[str, Any], key: str, least: int = 0, most: int = 2**53) -> int | None:
+    """A whole number of the request, or None when it is absent, of another type or out of bounds."""
+    value = request.get(key)
+    if isinstance(value, bool) or not isinstance(value, int):
+        return None
+    return value if least <= value <= most else None
+
+
+def _status_function(settings: Settings) -> ServerFunction:
+    def frame_status(request: Mapping[str, Any]) -> Answer:
+        """The badges of the top bar: this machine and the queue."""
+        device = _device(int(time.monotonic() / DEVICE_FOR))
+        waiting = sum(job.taken is None for job in JobQueue(settings.queue_path).jobs())
+        return {"device": device.name, "used": device.used, "total": device.total, "queued": waiting}
+
+    return frame_status
+
+
+@functools.lru_cache(maxsize=1)
+def _device(moment: int) -> Device:
+    """The device as seen at this moment: asked once for all pages that are open."""
+    return current_device()
+
+
+def _file_url(path: Path, version: bool = True) -> str:
+    return f"/gradio_api/file={path}" + (f"?v={int(path.stat().st_mtime)}" if version else "")
+
+
+def _start_script(context: Mapping[str, Any]) -> str:
+    data = json.dumps(context, ensure_ascii=True)
+    return (
+        f"const context = {data};"
+        "const root = new URL((window.gradio_config && window.gradio_config.root) || '/', location.href);"
+        "const base = root.origin + root.pathname.replace(/\\/$/, '');"
+        "import(base + context.script).then((start) =>"
+        " start.start({...context, base, element: element.querySelector('.studio') || element, server}));"
+    )

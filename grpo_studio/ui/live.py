@@ -1,0 +1,164 @@
+"""The Live page: one run as it happens. Its script asks `live_tick` every two seconds and gets only what is new."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+import gradio as gr
+
+from grpo_studio import queries, supervisor
+from grpo_studio.errors import RunNotFoundError, StoreError
+from grpo_studio.settings import Settings
+from grpo_studio.store.folder import RUN_ID, RunFolder, find_run, is_run, run_folders
+from grpo_studio.store.reader import RunReader
+from grpo_studio.ui import frame, live_view
+from grpo_studio.ui.live_view import Answer, LiveRun
+from grpo_studio.ui.run_states import state_of
+
+MEMORY_EVERY = 8.0
+"""Seconds of samples after which the memory chart is drawn anew although no step has ended."""
+PICKER_RUNS = 50
+
+
+def add_view(settings: Settings) -> None:
+    """Put the page into the current Blocks context."""
+    pages = LiveActions(settings)
+    functions: list[frame.ServerFunction] = [
+        pages.live_tick, pages.live_step, pages.live_group, pages.live_text, pages.live_log, pages.live_runs, pages.live_stop,
+    ]  # fmt: skip
+    frame.add_view("live", "live.js", functions, settings)
+
+
+def add_page(demo: gr.Blocks, settings: Settings) -> None:
+    """Add the route /live."""
+    with demo.route("Live", "/live"):
+        add_view(settings)
+
+
+class LiveActions:
+    """The page's server functions. Requests come from anybody: ids are looked up, never joined to a path unchecked."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+
+    def live_tick(self, request: Mapping[str, Any]) -> Answer:
+        """What is new since `cursor`; with no cursor everything; with nothing new only the cursor.
+
+        Parts of an answer: `about` (first time), `strip`, `charts`, `groups`, `memory`, `events`.
+        """
+        folder = self._folder(request)
+        if folder is None:
+            return {"empty": True}
+        known = request.get("cursor") if isinstance(request.get("cursor"), Mapping) else None
+        state = state_of(folder)
+        with RunReader(folder.database) as reader:
+            cursor: Answer = asdict(reader.cursor()) | {"state": state.state, "reason": state.reason}
+            if known is not None and all(known.get(key) == value for key, value in cursor.items()):
+                return {"cursor": dict(known)}
+            run = LiveRun(folder, live_view.config_of(folder.path), state)
+            return _news(run, reader, cursor, known or {})
+
+    def live_step(self, request: Mapping[str, Any]) -> Answer:
+        """The group strips of a step."""
+        run = self._run(request)
+        step = frame.number_of(request, "step")
+        with RunReader(run.folder.database) as reader:
+            return live_view.strips_of_step(run, reader, 2**53 if step is None else step)
+
+    def live_group(self, request: Mapping[str, Any]) -> Answer:
+        """One group, by its row id."""
+        run = self._run(request)
+        group_id = frame.number_of(request, "group", least=1)
+        with RunReader(run.folder.database) as reader:
+            detail = None if group_id is None else live_view.group_detail(run, reader, group_id)
+        if detail is None:
+            raise RunNotFoundError("no such group in this run")
+        return detail
+
+    def live_text(self, request: Mapping[str, Any]) -> Answer:
+        """The whole text of a completion or prompt."""
+        folder = self._required(request)
+        row_id, kind = frame.number_of(request, "id", least=1), frame.text_of(request, "kind") or ""
+        with RunReader(folder.database) as reader:
+            text = None if row_id is None else queries.full_text(reader, kind, row_id)
+        if text is None:
+            raise RunNotFoundError("no such text in this run")
+        return {"text": text}
+
+    def live_log(self, request: Mapping[str, Any]) -> Answer:
+        """The end of the worker's log."""
+        return {"text": queries.tail_of(self._required(request).log)}
+
+    def live_runs(self, request: Mapping[str, Any]) -> Answer:
+        """The newest runs, for the picker."""
+        folders = [folder for folder, _ in zip(run_folders(self.settings.runs_dir), range(PICKER_RUNS), strict=False)]
+        runs = [{"id": f.run_id, "name": live_view.run_name(f.run_id), "state": state_of(f).state} for f in folders]
+        return {"runs": runs}
+
+    def live_stop(self, request: Mapping[str, Any]) -> Answer:
+        """Ask the run to stop; returns at once."""
+        return stop_run(self._required(request), self.settings)
+
+    def _folder(self, request: Mapping[str, Any]) -> RunFolder | None:
+        """The run that is asked for, the newest when none is; None when there are no runs at all."""
+        if request.get("run") is None:
+            return next(run_folders(self.settings.runs_dir), None)
+        return chosen_run(self.settings, request)
+
+    def _required(self, request: Mapping[str, Any]) -> RunFolder:
+        folder = self._folder(request)
+        if folder is None:
+            raise RunNotFoundError("there are no runs yet")
+        return folder
+
+    def _run(self, request: Mapping[str, Any]) -> LiveRun:
+        folder = self._required(request)
+        return LiveRun(folder, live_view.config_of(folder.path), state_of(folder))
+
+
+def chosen_run(settings: Settings, request: Mapping[str, Any]) -> RunFolder:
+    """The run that a request names by `run`, without listing all runs when the id is whole.
+
+    Raises:
+        RunNotFoundError: there is none.
+    """
+    asked = frame.text_of(request, "run")
+    if asked is None:
+        raise RunNotFoundError("no such run")
+    if RUN_ID.fullmatch(asked) and is_run(settings.runs_dir / asked):
+        return RunFolder(settings.runs_dir / asked)
+    return find_run(settings.runs_dir, asked)
+
+
+def stop_run(folder: RunFolder, settings: Settings) -> Answer:
+    """Ask a run to stop; for a run that has ended, say so."""
+    state = state_of(folder)
+    if state.ended:
+        raise StoreError(f"{folder.run_id} has already ended: {state.state}")
+    supervisor.stop(folder, settings)
+    return {"ok": True}
+
+
+def _news(run: LiveRun, reader: RunReader, cursor: Answer, known: Mapping[str, Any]) -> Answer:
+    shown = queries.steps(reader)
+    news: Answer = {"now": time.time(), "strip": live_view.strip(run, reader, shown)}
+    if not known:
+        news["about"] = live_view.about(run)
+    stepped = cursor["metric"] != known.get("metric")
+    if stepped:
+        news["charts"] = live_view.charts(run, reader, shown)
+    if cursor["group"] != known.get("group"):
+        news["groups"] = live_view.map_of_groups(run, reader)
+    if cursor["event"] != known.get("event"):
+        news["events"] = live_view.events(queries.recent_events(reader, _whole(known.get("event"))))
+    newest, drawn = queries.newest_memory_time(reader), known.get("memory_time")
+    if stepped or not isinstance(drawn, int | float) or newest - drawn >= MEMORY_EVERY or run.state.ended:
+        news["memory"], drawn = live_view.memory_chart(run, reader), newest
+    return {"cursor": cursor | {"memory_time": drawn}} | news
+
+
+def _whole(value: Any) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53 else 0

@@ -1,0 +1,110 @@
+"""The Runs page: every run that was recorded, newest first, fifty a page."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import gradio as gr
+
+from grpo_studio import queries
+from grpo_studio.errors import StudioError
+from grpo_studio.plots.figure import tidy
+from grpo_studio.settings import Settings
+from grpo_studio.store.folder import RunFolder, run_folders
+from grpo_studio.store.reader import RunReader
+from grpo_studio.ui import frame
+from grpo_studio.ui.live import chosen_run, stop_run
+from grpo_studio.ui.live_view import run_name
+from grpo_studio.ui.run_states import Stamp, stamp, state_of
+
+PAGE = 50
+SIZE_FOR = 30.0
+"""Seconds for which the size on disk of a run that is not over is believed."""
+SPARK_POINTS = 40
+
+Answer = dict[str, Any]
+
+
+def add_page(demo: gr.Blocks, settings: Settings) -> None:
+    """Add the route /runs."""
+    actions = RunsActions(settings)
+    functions: list[frame.ServerFunction] = [actions.runs_page, actions.runs_stop]
+    with demo.route("Runs", "/runs"):
+        frame.add_view("runs", "runs.js", functions, settings)
+
+
+class RunsActions:
+    """The page's server functions; what a run recorded is read again only when its files have changed."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self._rows: dict[str, tuple[Stamp, Answer]] = {}
+        self._sizes: dict[str, tuple[float, int, bool]] = {}
+
+    def runs_page(self, request: Mapping[str, Any]) -> Answer:
+        """One page of runs whose id, model, data set or state holds `filter`; `version` alone when nothing has changed."""
+        wanted = (frame.text_of(request, "filter") or "").casefold()
+        page = frame.number_of(request, "page", most=10_000) or 0
+        rows = [row for row in map(self._row, run_folders(self.settings.runs_dir)) if wanted in row["search"]]
+        shown = [self._with_size(row) for row in rows[page * PAGE : (page + 1) * PAGE]]
+        version = str(hash(repr((len(rows), shown))))
+        if request.get("version") == version:
+            return {"version": version}
+        return {"version": version, "now": time.time(), "rows": shown, "total": len(rows), "page": page, "pages": max(1, -(-len(rows) // PAGE))}
+
+    def runs_stop(self, request: Mapping[str, Any]) -> Answer:
+        """Ask a run to stop; returns at once."""
+        return stop_run(chosen_run(self.settings, request), self.settings)
+
+    def _row(self, folder: RunFolder) -> Answer:
+        mark, known = stamp(folder), self._rows.get(folder.run_id)
+        facts = known[1] if known is not None and known[0] == mark else _facts(folder)
+        self._rows[folder.run_id] = (mark, facts)
+        try:
+            state = state_of(folder)
+        except StudioError as error:
+            return facts | {"state": "failed", "reason": str(error), "ended": True}
+        row = facts | {"state": state.state, "reason": state.reason, "ended": state.ended}
+        return row | {"search": f"{row['search']} {state.state}"}
+
+    def _with_size(self, row: Answer) -> Answer:
+        """The row with its bytes on disk: counted once for a run that has ended, else at most every `SIZE_FOR` seconds."""
+        counted = self._sizes.get(row["id"])
+        fresh = counted is not None and time.monotonic() - counted[0] < SIZE_FOR
+        if counted is None or counted[2] != row["ended"] or not (fresh or row["ended"]):
+            size = RunFolder(self.settings.runs_dir / row["id"]).size_on_disk()
+            counted = (time.monotonic(), size, row["ended"])
+            self._sizes[row["id"]] = counted
+        return {key: value for key, value in row.items() if key != "search"} | {"size": counted[1]}
+
+
+def _facts(folder: RunFolder) -> Answer:
+    """What a run is and how far it came; a damaged one is listed with its error."""
+    facts: Answer = {
+        "id": folder.run_id, "name": run_name(folder.run_id), "model": "", "data": "", "started": None, "step": 0,
+        "steps": None, "first": None, "last": None, "spark": [], "search": folder.run_id.casefold(),
+    }  # fmt: skip
+    try:
+        config = folder.config()
+        facts |= {"model": config.model.id, "data": config.dataset.source, "steps": config.algorithm.steps}
+        facts["search"] = f"{folder.run_id} {config.model.id} {config.dataset.source}".casefold()
+        with RunReader(folder.database) as reader:
+            facts |= _progress(reader)
+    except StudioError as error:
+        facts["problem"] = str(error)
+    return facts
+
+
+def _progress(reader: RunReader) -> Answer:
+    shown = queries.steps(reader, SPARK_POINTS)
+    rewards = queries.metrics(reader, ["reward/mean"], shown)["reward/mean"].dropna()
+    created = reader.rows("SELECT min(ts) FROM event")[0][0]
+    return {
+        "started": created,
+        "step": shown.last,
+        "first": tidy(rewards.iloc[0]) if len(rewards) else None,
+        "last": tidy(rewards.iloc[-1]) if len(rewards) else None,
+        "spark": [tidy(value, 3) for value in rewards],
+    }

@@ -1,0 +1,24 @@
+"""The docs say what the program does: the settings table is current, and every link inside the repository leads somewhere."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from grpo_studio import settings_table
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md")])
+
+
+def test_the_settings_table_is_current() -> None:
+    assert settings_table.TARGET.read_text() == settings_table.render(), "run: python -m grpo_studio.settings_table"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#\s]+)", page.read_text()):
+        if "://" not in target:
+            assert (page.parent / target).exists(), target
