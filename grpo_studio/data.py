@@ -20,6 +20,7 @@ from typing import Any
 from grpo_studio.arithmetic import builtin_rows
 from grpo_studio.config import BUILTIN_DATASET, DatasetSettings
 from grpo_studio.errors import DataError
+from grpo_studio.hub import require_readable
 
 Row = Mapping[str, Any]
 LOCAL_SUFFIXES = (".jsonl", ".json", ".csv", ".parquet")
@@ -148,6 +149,7 @@ def _read_hub(settings: DatasetSettings) -> list[Row]:
         raise DataError(
             f"there is no file {settings.source}; give an existing file, a Hub id (owner/name) or {BUILTIN_DATASET}"
         )
+    require_readable(settings.source, "dataset")
     import datasets
 
     try:

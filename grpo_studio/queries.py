@@ -114,7 +114,8 @@ def phase_times(reader: RunReader, shown: Steps) -> pd.DataFrame:
     if shown.empty:
         return pd.DataFrame(index=pd.Index([], name="step"))
     rows = reader.rows(
-        f"SELECT step, phase, seconds FROM phase_time WHERE step IN ({_integers(shown.shown)}) AND {current(reader)} ORDER BY id"
+        f"SELECT step, phase, seconds FROM phase_time WHERE step IN ({_integers(shown.shown)}) "
+        f"AND {current(reader)} ORDER BY id"
     )
     columns: dict[str, dict[int, float]] = {}
     for step, phase, seconds in rows:
@@ -146,7 +147,7 @@ def newest_memory_time(reader: RunReader) -> float:
 
 
 def minimap(reader: RunReader, last_columns: int = MINIMAP_COLUMNS) -> pd.DataFrame:
-    """Columns step, row (0 first), mean, spread: training groups of evenly spaced steps, at most `MINIMAP_ROWS` each."""
+    """Columns step, row (0 first), mean, spread: groups of evenly spaced steps, at most `MINIMAP_ROWS` a step."""
     shown = _group_steps(reader, last_columns)
     if not shown:
         return pd.DataFrame(columns=["step", "row", "mean", "spread"])
@@ -165,7 +166,8 @@ def advantages(reader: RunReader, columns: int = HEAT_COLUMNS) -> pd.DataFrame:
         return pd.DataFrame(columns=["step", "advantage"])
     rows = reader.rows(
         f"SELECT g.step, c.advantage FROM prompt_group g JOIN completion c ON c.group_id = g.id "
-        f"WHERE g.split = 'train' AND g.step IN ({_integers(shown)}) AND c.advantage IS NOT NULL AND {current(reader, 'g')}"
+        f"WHERE g.split = 'train' AND g.step IN ({_integers(shown)}) "
+        f"AND c.advantage IS NOT NULL AND {current(reader, 'g')}"
     )
     return pd.DataFrame(rows, columns=["step", "advantage"])
 
@@ -190,7 +192,8 @@ def groups_of_step(reader: RunReader, step: int) -> pd.DataFrame:
     """Columns group, prompt (its first 200 characters), mean, spread, reward, advantage: one row a completion."""
     rows = reader.rows(
         f"SELECT g.id, substr(g.prompt, 1, 200), g.reward_mean, g.reward_std, c.reward, c.advantage "
-        f"FROM (SELECT * FROM prompt_group WHERE split = 'train' AND step = ? AND {current(reader)} ORDER BY id LIMIT ?) g "
+        f"FROM (SELECT * FROM prompt_group WHERE split = 'train' AND step = ? AND {current(reader)} "
+        f"ORDER BY id LIMIT ?) g "
         f"LEFT JOIN completion c ON c.group_id = g.id ORDER BY g.id, c.advantage IS NULL, c.advantage DESC, c.idx",
         (step, STRIP_ROWS),
     )
@@ -200,7 +203,8 @@ def groups_of_step(reader: RunReader, step: int) -> pd.DataFrame:
 def group(reader: RunReader, group_id: int) -> dict[str, Any] | None:
     """One group: its prompt, gold, mean and spread. None when there is no such group."""
     rows = reader.rows(
-        "SELECT id, step, substr(prompt, 1, ?), length(prompt), answer, reward_mean, reward_std FROM prompt_group WHERE id = ?",
+        "SELECT id, step, substr(prompt, 1, ?), length(prompt), answer, reward_mean, reward_std "
+        "FROM prompt_group WHERE id = ?",
         (SHORT_TEXT, group_id),
     )
     if not rows:

@@ -33,12 +33,31 @@ class Problem:
         return f"{self.field}: {self.message}; {self.fix}"
 
 
-def inspect(data: Mapping[str, Any]) -> tuple[RunConfig | None, list[Problem]]:
-    """Validate raw settings.
+@dataclass(frozen=True)
+class Inspection:
+    """What raw settings are.
 
-    Returns the configuration, or None when a field is wrong, and all problems: field errors first, then the
-    cross-field rules over what is right, so that a person mends everything in one go.
+    Args:
+        config: the configuration, or None when a field is wrong.
+        repaired: the same with defaults in the place of wrong fields, so that the rest can be checked; None when
+            there is too little left.
+        problems: field errors first, then the cross-field rules over what is right.
     """
+
+    config: RunConfig | None
+    repaired: RunConfig | None
+    problems: list[Problem]
+
+    def is_wrong(self, field: str) -> bool:
+        """Whether there is a problem with that field, a field in it, or what it is part of, already."""
+        return any(
+            field == known.field or field.startswith(f"{known.field}.") or known.field.startswith(f"{field}.")
+            for known in self.problems
+        )
+
+
+def inspect(data: Mapping[str, Any]) -> Inspection:
+    """Validate raw settings and find all problems, so that a person mends everything in one go."""
     try:
         config = RunConfig.model_validate(dict(data))
     except ValidationError as error:
@@ -47,10 +66,10 @@ def inspect(data: Mapping[str, Any]) -> tuple[RunConfig | None, list[Problem]]:
         try:
             rest = RunConfig.model_validate(repaired)
         except ValidationError:
-            return None, problems
-        wrong = {problem.field for problem in problems}
-        return None, problems + [p for p in cross_field_problems(rest) if p.field not in wrong]
-    return config, list(cross_field_problems(config))
+            return Inspection(None, None, problems)
+        fields = Inspection(None, rest, problems)
+        return Inspection(None, rest, problems + [p for p in cross_field_problems(rest) if not fields.is_wrong(p.field)])
+    return Inspection(config, config, list(cross_field_problems(config)))
 
 
 def cross_field_problems(config: RunConfig) -> Iterator[Problem]:
@@ -183,6 +202,10 @@ def _fix(kind: str, context: Mapping[str, Any]) -> str:
     for name, words in bounds.items():
         if name in context:
             return "use " + words.format(context[name])
+    if "min_length" in context:
+        return f"give at least {context['min_length']}"
+    if "max_length" in context:
+        return f"give at most {context['max_length']}"
     if kind == "literal_error":
         return f"use {context['expected']}"
     kinds = {

@@ -1,6 +1,6 @@
 """A made-up run, written through the real RunWriter: for the browser tests, the pictures, and trying the pages by hand.
 
-`python tests/sample_run.py HOME [STATE]` makes one in HOME/runs; STATE is running (default), finished, failed
+`PYTHONPATH=. python tests/sample_run.py HOME [STATE]` makes one in HOME/runs; STATE is running (default), finished, failed
 or preparing. A run that looks alive names this process as its worker, so it is alive as long as the caller is.
 """
 
@@ -21,7 +21,7 @@ from grpo_studio.store.records import CompletionRecord, GroupRecord, MemorySampl
 from grpo_studio.store.writer import RunWriter
 
 STEPS, PROMPTS, GROUP_SIZE = 60, 4, 8
-HOSTILE = "<img src=x onerror=\"window.hacked=1\"><script>window.hacked=1</script> is 15"
+HOSTILE = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script> is 15'
 HOSTILE_PROMPT = "What is 9 + 6? </textarea><style>body{display:none}</style><b id=injected>"
 PHASES = {"rollout": 3.4, "score": 0.25, "loss": 1.5, "optimizer": 0.35, "sync": 0.02}
 
@@ -29,7 +29,9 @@ PHASES = {"rollout": 3.4, "score": 0.25, "loss": 1.5, "optimizer": 0.35, "sync":
 class SampleRun:
     """A run whose steps are written on demand; `step()` may be called while a page looks on."""
 
-    def __init__(self, home: Path, name: str = "quickstart", beta: float = 0.04, steps: int = STEPS, seed: int = 3) -> None:
+    def __init__(
+        self, home: Path, name: str = "quickstart", beta: float = 0.04, steps: int = STEPS, seed: int = 3
+    ) -> None:
         self.random = random.Random(seed)
         self.beta = beta
         self.config = sample_config(steps, beta)
@@ -64,7 +66,10 @@ class SampleRun:
         reward = _skill(self.now) * 1.25 + self.random.uniform(-0.05, 0.05)
         self.evaluations[self.now] = reward
         with self.writer.transaction():
-            self.writer.metrics(self.now, {"eval/reward": reward, "eval/math_numeric/mean": reward * 0.75, "eval/bare_number/mean": reward * 0.4})
+            self.writer.metrics(
+                self.now,
+                {"eval/reward": reward, "eval/math_numeric/mean": reward * 0.75, "eval/bare_number/mean": reward * 0.4},
+            )
             self.writer.event("evaluation", f"held-out reward {reward:.2f} on 32 rows", data={"step": self.now})
 
     def _one_step(self) -> None:
@@ -72,7 +77,9 @@ class SampleRun:
         log = f"step {self.now} loss {self.random.gauss(0, 0.02):.4f}\n"
         with self.writer.transaction():
             self.writer.groups(self.now, groups)
-            self.writer.phase_times(self.now, (phases := {k: v * self.random.uniform(0.8, 1.25) for k, v in PHASES.items()}))
+            self.writer.phase_times(
+                self.now, (phases := {k: v * self.random.uniform(0.8, 1.25) for k, v in PHASES.items()})
+            )
             self.writer.metrics(self.now, self._metrics(groups, phases))
             self.writer.memory_samples(self._memory(phases))
         with self.folder.log.open("a", encoding="utf-8") as file:
@@ -88,7 +95,9 @@ class SampleRun:
         mean = sum(rewards) / GROUP_SIZE
         std = math.sqrt(sum((r - mean) ** 2 for r in rewards) / (GROUP_SIZE - 1))
         prompt = HOSTILE_PROMPT if place == 0 else f"What is {left} + {right}? Reply with the number only."
-        completions = tuple(self._completion(item, reward, mean, std) for item, reward in zip(texts, rewards, strict=True))
+        completions = tuple(
+            self._completion(item, reward, mean, std) for item, reward in zip(texts, rewards, strict=True)
+        )
         if place == 0:
             completions = (_hostile(completions[0]), *completions[1:])
         return GroupRecord(prompt, str(left + right), completions, mean, std)
@@ -104,11 +113,22 @@ class SampleRun:
         start = f"Adding {left} to {right} gives {left} and {right} more, which you can count on your fingers as "
         return start + ", ".join(str(left + n) for n in range(40)), 0.0, 0.0, 24
 
-    def _completion(self, item: tuple[str, float, float, int], reward: float, mean: float, std: float) -> CompletionRecord:
+    def _completion(
+        self, item: tuple[str, float, float, int], reward: float, mean: float, std: float
+    ) -> CompletionRecord:
         text, right_answer, bare, tokens = item
         words = text.rstrip(",").split()
-        numeric = ScoreRecord("math_numeric", right_answer, 1.0, 0.001, "equal to the gold" if right_answer else "differs from the gold", words[-1])
-        format_score = ScoreRecord("bare_number", bare, 0.5, 0.001, "only a number" if bare else "text around the number")
+        numeric = ScoreRecord(
+            "math_numeric",
+            right_answer,
+            1.0,
+            0.001,
+            "equal to the gold" if right_answer else "differs from the gold",
+            words[-1],
+        )
+        format_score = ScoreRecord(
+            "bare_number", bare, 0.5, 0.001, "only a number" if bare else "text around the number"
+        )
         advantage = (reward - mean) / (std + 1e-4)
         return CompletionRecord(text, tokens, tokens >= 24, reward, advantage, (numeric, format_score))
 
@@ -161,8 +181,17 @@ class SampleRun:
 
 def sample_config(steps: int, beta: float) -> RunConfig:
     data: dict[str, Any] = {
-        "rewards": [{"verifier": "math_numeric"}, {"verifier": "regex_match", "name": "bare_number", "weight": 0.5, "params": {"pattern": r"\d+"}}],
-        "algorithm": {"steps": steps, "prompts_per_step": PROMPTS, "group_size": GROUP_SIZE, "beta": beta, "max_completion_length": 24},
+        "rewards": [
+            {"verifier": "math_numeric"},
+            {"verifier": "regex_match", "name": "bare_number", "weight": 0.5, "params": {"pattern": r"\d+"}},
+        ],
+        "algorithm": {
+            "steps": steps,
+            "prompts_per_step": PROMPTS,
+            "group_size": GROUP_SIZE,
+            "beta": beta,
+            "max_completion_length": 24,
+        },
         "evaluation": {"every": 10},
     }
     return RunConfig.model_validate(data)
@@ -173,7 +202,9 @@ def _skill(step: int) -> float:
 
 
 def _hostile(completion: CompletionRecord) -> CompletionRecord:
-    return CompletionRecord(HOSTILE + " filler" * 900, 24, True, completion.reward, completion.advantage, completion.scores)
+    return CompletionRecord(
+        HOSTILE + " filler" * 900, 24, True, completion.reward, completion.advantage, completion.scores
+    )
 
 
 def main() -> None:

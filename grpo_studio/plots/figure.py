@@ -46,7 +46,9 @@ def tidy(value: Any, digits: int = 5) -> float | None:
     return float(f"{number:.{digits}g}")
 
 
-def line(x: Sequence[int | float], y: Iterable[Any], name: str, colour: str, width: float = 2, **more: Any) -> dict[str, Any]:
+def line(
+    x: Sequence[int | float], y: Iterable[Any], name: str, colour: str, width: float = 2, **more: Any
+) -> dict[str, Any]:
     """A line without markers, unless it has a single point, which no line would show."""
     values = numbers(y)
     lonely = sum(value is not None for value in values) == 1

@@ -14,7 +14,9 @@ def length_figure(frame: pd.DataFrame, run: str, words: dict[str, str]) -> Figur
     steps = _steps(frame)
     traces = [
         line(steps, frame["completion/length_mean"], words["length"], BLUE),
-        line(steps, frame["completion/truncated"], words["truncated"], ORANGE, 1.6, yaxis="y2", hovertemplate="%{y:.0%}"),
+        line(
+            steps, frame["completion/truncated"], words["truncated"], ORANGE, 1.6, yaxis="y2", hovertemplate="%{y:.0%}"
+        ),
     ]
     return figure(run, traces, yaxis={"rangemode": "tozero", "nticks": 4}, yaxis2=right_axis(**SHARE_AXIS))
 
@@ -28,7 +30,9 @@ def kl_figure(frame: pd.DataFrame, run: str, words: dict[str, str]) -> Figure:
     if has_values(frame["policy/entropy"]):
         axis = {"yaxis": "y2"} if with_kl else {}
         traces.append(line(steps, frame["policy/entropy"], words["entropy"], ORANGE, 1.6, **axis))
-    return figure(run, traces, yaxis={"rangemode": "tozero", "nticks": 4}, yaxis2=right_axis(rangemode="tozero", nticks=4))
+    return figure(
+        run, traces, yaxis={"rangemode": "tozero", "nticks": 4}, yaxis2=right_axis(rangemode="tozero", nticks=4)
+    )
 
 
 def loss_figure(frame: pd.DataFrame, run: str, words: dict[str, str]) -> Figure:
@@ -45,7 +49,9 @@ def clip_figure(frame: pd.DataFrame, run: str, words: dict[str, str]) -> Figure:
     """Shares of tokens whose ratio was clipped from below and from above."""
     steps = _steps(frame)
     parts = (("policy/clip_low", "clip_low", BLUE), ("policy/clip_high", "clip_high", ORANGE))
-    traces = [line(steps, frame[name], words[word], colour, 1.6) for name, word, colour in parts if has_values(frame[name])]
+    traces = [
+        line(steps, frame[name], words[word], colour, 1.6) for name, word, colour in parts if has_values(frame[name])
+    ]
     return figure(run, traces, yaxis={"tickformat": ".1%", "rangemode": "tozero", "nticks": 4})
 
 

@@ -11,7 +11,11 @@ from grpo_studio.plots.figure import BLUE, Figure, figure, line, numbers, verifi
 
 
 def reward_figure(
-    frame: pd.DataFrame, evaluations: pd.DataFrame, rewards: Sequence[tuple[str, float]], run: str, words: dict[str, str]
+    frame: pd.DataFrame,
+    evaluations: pd.DataFrame,
+    rewards: Sequence[tuple[str, float]],
+    run: str,
+    words: dict[str, str],
 ) -> Figure:
     """Draw the reward.
 

@@ -12,7 +12,6 @@ from grpo_studio.serving import require_free_port
 from grpo_studio.settings import Settings
 from grpo_studio.ui import frame, launch, live, runs
 
-
 QUEUE_EVERY = 0.2
 
 
@@ -46,7 +45,7 @@ def serve(demo: gr.Blocks, settings: Settings) -> None:
         theme=gr.themes.Base(font="sans-serif", font_mono="monospace"),
         prevent_thread_lock=True,
     )
-    # Gradio looks at its event queue every millisecond, which takes 7 % of a core for ever; no page here uses that queue.
-    demo._queue.sleep_when_free = QUEUE_EVERY
+    # Gradio looks at its event queue every millisecond: 7 % of a core for ever, and no page here uses that queue.
+    demo._queue.sleep_when_free = demo._queue.progress_update_sleep_when_free = QUEUE_EVERY
     print(f"GRPO Studio: http://{settings.host}:{settings.port}", flush=True)
     demo.block_thread()

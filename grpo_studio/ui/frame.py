@@ -63,7 +63,7 @@ def add_view(page: str, script: str, functions: Sequence[ServerFunction], settin
     }
     return gr.HTML(
         value="",
-        html_template=f'<div class="studio" data-page="{page}"><noscript>GRPO Studio needs JavaScript.</noscript></div>',
+        html_template=f'<div class="studio" data-page="{page}"></div>',
         js_on_load=_start_script(context),
         apply_default_css=False,
         server_functions=[guarded(function) for function in [*functions, _status_function(settings)]],
@@ -74,14 +74,14 @@ def add_view(page: str, script: str, functions: Sequence[ServerFunction], settin
 def guarded(function: ServerFunction) -> ServerFunction:
     """The function, with an error for a person turned into `{"error": line}` and numbers made safe for JSON."""
 
-    @functools.wraps(function)
     def call(request: Any = None) -> Answer:
         try:
             return function(request if isinstance(request, Mapping) else {})
         except StudioError as error:
             return {"error": str(error)}
 
-    del call.__wrapped__  # type: ignore[attr-defined]  # gradio would read the signature through it
+    # The name is what the script calls; functools.wraps would also hand gradio the inner signature.
+    call.__name__ = function.__name__
     return call
 
 

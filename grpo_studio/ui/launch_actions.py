@@ -205,7 +205,7 @@ def _key(request: Mapping[str, Any]) -> str:
 
 
 def _valid_config(draft: Mapping[str, Any]) -> RunConfig:
-    config, problems = rules.inspect(draft)
-    if config is None:
-        raise ConfigError("; ".join(str(problem) for problem in problems))
-    return config
+    inspected = rules.inspect(draft)
+    if inspected.config is None:
+        raise ConfigError("; ".join(str(problem) for problem in inspected.problems))
+    return inspected.config

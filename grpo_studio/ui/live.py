@@ -27,8 +27,14 @@ def add_view(settings: Settings) -> None:
     """Put the page into the current Blocks context."""
     pages = LiveActions(settings)
     functions: list[frame.ServerFunction] = [
-        pages.live_tick, pages.live_step, pages.live_group, pages.live_text, pages.live_log, pages.live_runs, pages.live_stop,
-    ]  # fmt: skip
+        pages.live_tick,
+        pages.live_step,
+        pages.live_group,
+        pages.live_text,
+        pages.live_log,
+        pages.live_runs,
+        pages.live_stop,
+    ]
     frame.add_view("live", "live.js", functions, settings)
 
 

@@ -13,7 +13,7 @@ import pandas as pd
 
 from grpo_studio import plots, queries
 from grpo_studio.config import RunConfig
-from grpo_studio.plots.figure import phase_colour, tidy, verifier_colour
+from grpo_studio.plots.figure import tidy, verifier_colour
 from grpo_studio.run_state import RunState
 from grpo_studio.store.folder import RunFolder
 from grpo_studio.store.reader import Event, RunReader
@@ -68,7 +68,8 @@ def about(run: LiveRun) -> Answer:
     """What never changes in a run: sent once."""
     config = run.config
     verifiers = [
-        {"name": name, "weight": weight, "colour": verifier_colour(place)} for place, (name, weight) in enumerate(run.rewards)
+        {"name": name, "weight": weight, "colour": verifier_colour(place)}
+        for place, (name, weight) in enumerate(run.rewards)
     ]
     return {
         "id": run.folder.run_id,
@@ -86,7 +87,7 @@ def about(run: LiveRun) -> Answer:
             "loss": config.algorithm.loss_type,
             "learning_rate": config.algorithm.learning_rate,
             "beta": config.algorithm.beta,
-            "size": f"{config.algorithm.prompts_per_step} × {config.algorithm.group_size}",
+            "size": f"{config.algorithm.prompts_per_step} \u00d7 {config.algorithm.group_size}",
         },
     }
 
@@ -107,7 +108,11 @@ def strip(run: LiveRun, reader: RunReader, shown: queries.Steps) -> Answer:
 
 def charts(run: LiveRun, reader: RunReader, shown: queries.Steps) -> Answer:
     """Everything that follows from the metrics: tiles, facts, and all figures over steps."""
-    names = [*CORE_METRICS, *(f"reward/{name}/mean" for name, _ in run.rewards), *queries.metric_names(reader, "memory/peak/*")]
+    names = [
+        *CORE_METRICS,
+        *(f"reward/{name}/mean" for name, _ in run.rewards),
+        *queries.metric_names(reader, "memory/peak/*"),
+    ]
     frame = queries.metrics(reader, names, shown)
     evaluations = queries.evaluations(reader)
     phases = queries.phase_times(reader, shown)
@@ -128,7 +133,9 @@ def map_of_groups(run: LiveRun, reader: RunReader) -> Answer:
     frame = queries.minimap(reader)
     first, last = queries.group_range(reader)
     cells: dict[int, list[Any]] = {}
-    for step, mean, spread in zip(frame["step"].tolist(), frame["mean"].tolist(), frame["spread"].tolist(), strict=True):
+    for step, mean, spread in zip(
+        frame["step"].tolist(), frame["mean"].tolist(), frame["spread"].tolist(), strict=True
+    ):
         cells.setdefault(int(step), []).append([tidy(mean, 3), kind_of(mean, spread, run.reachable)])
     columns = [{"step": step, "cells": column} for step, column in cells.items()]
     means = frame["mean"].dropna()
@@ -169,7 +176,7 @@ def group_detail(run: LiveRun, reader: RunReader, group_id: int) -> Answer | Non
     frame = queries.completions(reader, group_id)
     scores = queries.scores(reader, [int(number) for number in frame["id"]])
     by_completion = {int(str(key)): part for key, part in scores.groupby("completion")}
-    items = [_completion(run, row, by_completion.get(int(row.id))) for row in frame.itertuples()]
+    items = [_completion(run, row, by_completion.get(int(str(row.id)))) for row in frame.itertuples()]
     kind = kind_of(group["mean"], group["spread"], run.reachable)
     figures = {"mean": tidy(group["mean"], 4), "spread": tidy(group["spread"], 4), "kind": kind}
     return {**group, **figures, "seen": queries.seen_at(reader, group_id), "completions": items}
@@ -219,10 +226,20 @@ def _tiles(run: LiveRun, frame: pd.DataFrame, phases: pd.DataFrame) -> Answer:
     peaks = frame[[name for name in frame if str(name).startswith("memory/peak/")]]
     peak = peaks.max(axis=1) if len(peaks.columns) else pd.Series(float("nan"), index=frame.index)
     shares = phases.iloc[-1] / phases.iloc[-1].sum() if len(phases) and len(phases.columns) else pd.Series(dtype=float)
-    columns = {"reward": "reward/mean", "mixed": "group/mixed", "truncated": "completion/truncated", "kl": "policy/kl", "step": "time/step"}
+    columns = {
+        "reward": "reward/mean",
+        "mixed": "group/mixed",
+        "truncated": "completion/truncated",
+        "kl": "policy/kl",
+        "step": "time/step",
+    }
     tiles = {key: _tile(frame[column]) for key, column in columns.items()} | {"memory": _tile(peak)}
     groups = run.config.algorithm.prompts_per_step
-    tiles["mixed"] |= {"groups": groups, "dead": _times(frame, groups, "group/all_good", "group/all_bad"), "good": _times(frame, groups, "group/all_good")}
+    tiles["mixed"] |= {
+        "groups": groups,
+        "dead": _times(frame, groups, "group/all_good", "group/all_bad"),
+        "good": _times(frame, groups, "group/all_good"),
+    }
     tiles["kl"] |= {"no_reference": run.config.algorithm.beta == 0}
     longest = shares.dropna()
     tiles["step"] |= {"phase": str(longest.idxmax()), "share": tidy(longest.max(), 3)} if len(longest) else {}
@@ -254,12 +271,17 @@ def _last(values: pd.Series[Any]) -> float | None:
 
 def _facts(run: LiveRun, reader: RunReader, frame: pd.DataFrame, evaluations: pd.DataFrame) -> Answer:
     held_out = []
-    for column in [name for name in evaluations if name == "eval/reward" or str(name).endswith("/mean")]:
+    for column in [str(name) for name in evaluations if name == "eval/reward" or str(name).endswith("/mean")]:
         known = evaluations.dropna(subset=[column])
         if len(known):
             first, last = known.iloc[0], known.iloc[-1]
-            name = str(column).removeprefix("eval/").removesuffix("/mean")
-            ends = {"before": tidy(first[column]), "now": tidy(last[column]), "from_step": int(first["step"]), "at_step": int(last["step"])}
+            name = column.removeprefix("eval/").removesuffix("/mean")
+            ends = {
+                "before": tidy(first[column]),
+                "now": tidy(last[column]),
+                "from_step": int(first["step"]),
+                "at_step": int(last["step"]),
+            }
             held_out.append({"name": name, "only": len(known) == 1, **ends})
     verifiers = []
     for place, (name, weight) in enumerate(run.rewards):
@@ -268,7 +290,14 @@ def _facts(run: LiveRun, reader: RunReader, frame: pd.DataFrame, evaluations: pd
         adds = None if mean is None else tidy(mean * weight)
         abstained = queries.abstentions(reader, name)
         verifiers.append(
-            {"name": name, "weight": weight, "colour": verifier_colour(place), "mean": tidy(mean), "adds": adds, "abstained": tidy(abstained)}
+            {
+                "name": name,
+                "weight": weight,
+                "colour": verifier_colour(place),
+                "mean": tidy(mean),
+                "adds": adds,
+                "abstained": tidy(abstained),
+            }
         )
     groups, completions = reader.counts()
     return {"held_out": held_out, "verifiers": verifiers, "groups": groups, "completions": completions}
@@ -288,7 +317,6 @@ def _figures(
         "clip": plots.clip_figure(frame, run_id, words),
         "time": plots.time_figure(phases, run_id),
     }
-
 
 
 def _words() -> dict[str, str]:

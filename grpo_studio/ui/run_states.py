@@ -1,4 +1,4 @@
-"""States of runs for the pages, derived by the supervisor; those of ended runs are remembered until their file changes."""
+"""States of runs for the pages; those of ended runs are remembered until their files change."""
 
 from __future__ import annotations
 

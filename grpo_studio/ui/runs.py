@@ -44,7 +44,7 @@ class RunsActions:
         self._sizes: dict[str, tuple[float, int, bool]] = {}
 
     def runs_page(self, request: Mapping[str, Any]) -> Answer:
-        """One page of runs whose id, model, data set or state holds `filter`; `version` alone when nothing has changed."""
+        """One page of runs whose id, model, data set or state holds `filter`; `version` alone when nothing is new."""
         wanted = (frame.text_of(request, "filter") or "").casefold()
         page = frame.number_of(request, "page", most=10_000) or 0
         rows = [row for row in map(self._row, run_folders(self.settings.runs_dir)) if wanted in row["search"]]
@@ -52,7 +52,14 @@ class RunsActions:
         version = str(hash(repr((len(rows), shown))))
         if request.get("version") == version:
             return {"version": version}
-        return {"version": version, "now": time.time(), "rows": shown, "total": len(rows), "page": page, "pages": max(1, -(-len(rows) // PAGE))}
+        return {
+            "version": version,
+            "now": time.time(),
+            "rows": shown,
+            "total": len(rows),
+            "page": page,
+            "pages": max(1, -(-len(rows) // PAGE)),
+        }
 
     def runs_stop(self, request: Mapping[str, Any]) -> Answer:
         """Ask a run to stop; returns at once."""
@@ -70,7 +77,7 @@ class RunsActions:
         return row | {"search": f"{row['search']} {state.state}"}
 
     def _with_size(self, row: Answer) -> Answer:
-        """The row with its bytes on disk: counted once for a run that has ended, else at most every `SIZE_FOR` seconds."""
+        """The row with its bytes on disk: counted once when a run has ended, else at most every `SIZE_FOR` seconds."""
         counted = self._sizes.get(row["id"])
         fresh = counted is not None and time.monotonic() - counted[0] < SIZE_FOR
         if counted is None or counted[2] != row["ended"] or not (fresh or row["ended"]):

@@ -51,9 +51,16 @@ def chromium() -> Iterator[Browser]:
 def start_app(home: Path) -> App:
     """Start app.py and wait until it answers."""
     port = free_port()
-    environment = {**os.environ, "GRPO_STUDIO_HOME": str(home), "GRPO_STUDIO_CACHE": str(home / "cache"), "GRPO_STUDIO_PORT": str(port)}
+    environment = {
+        **os.environ,
+        "GRPO_STUDIO_HOME": str(home),
+        "GRPO_STUDIO_CACHE": str(home / "cache"),
+        "GRPO_STUDIO_PORT": str(port),
+    }
     with (home / "app.log").open("ab") as log:
-        process = subprocess.Popen([sys.executable, str(ROOT / "app.py")], cwd=home, env=environment, stdout=log, stderr=log)
+        process = subprocess.Popen(
+            [sys.executable, str(ROOT / "app.py")], cwd=home, env=environment, stdout=log, stderr=log
+        )
     app = App(f"http://127.0.0.1:{port}", home, process)
     deadline = time.monotonic() + START_WITHIN
     while not _answers(app.url):
@@ -88,7 +95,9 @@ def open_page(chromium: Browser) -> Iterator[Callable[..., Page]]:
     troubles: list[str] = []
 
     def open_(url: str, width: int = 1280, height: int = 900, dark: bool = False) -> Page:
-        context = chromium.new_context(viewport={"width": width, "height": height}, color_scheme="dark" if dark else "light")
+        context = chromium.new_context(
+            viewport={"width": width, "height": height}, color_scheme="dark" if dark else "light"
+        )
         contexts.append(context)
         page = context.new_page()
         page.set_default_timeout(20_000)

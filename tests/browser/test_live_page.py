@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
-
 from conftest import App, start_app, stop_app
+from playwright.sync_api import Page, expect
 from sample_run import SampleRun
 
 Open = Callable[..., Page]
@@ -139,10 +138,15 @@ def test_notes_and_labels_are_reachable_by_keyboard(app: App, run: SampleRun, op
     term.focus()
     expect(term).to_be_focused()
     assert "weight × score" in (term.get_attribute("aria-label") or "")
-    assert page.locator(".studio button:not([aria-label])").evaluate_all("(all) => all.every((one) => one.textContent.trim() !== '')")
+    assert page.locator(".studio button:not([aria-label])").evaluate_all(
+        "(all) => all.every((one) => one.textContent.trim() !== '')"
+    )
 
 
-@pytest.mark.parametrize(("width", "dark", "name"), [(1280, False, "live-1280.png"), (390, False, "live-390.png"), (1280, True, "live-dark-1280.png")])
+@pytest.mark.parametrize(
+    ("width", "dark", "name"),
+    [(1280, False, "live-1280.png"), (390, False, "live-390.png"), (1280, True, "live-dark-1280.png")],
+)
 def test_no_sideways_scroll_in_any_width_and_theme(
     app: App, run: SampleRun, open_page: Open, picture: Callable[[Page, str], Path], width: int, dark: bool, name: str
 ) -> None:

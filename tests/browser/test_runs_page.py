@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
-
 from conftest import App
+from playwright.sync_api import Page, expect
 from sample_run import SampleRun
 
 Open = Callable[..., Page]

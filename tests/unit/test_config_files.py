@@ -24,7 +24,8 @@ def test_every_bundled_preset_is_a_configuration_without_problems() -> None:
     names = preset_names([BUNDLED_PRESETS])
     assert "quickstart" in names
     for name in names:
-        config, problems = inspect(read_preset(name, [BUNDLED_PRESETS]))
+        inspected = inspect(read_preset(name, [BUNDLED_PRESETS]))
+        config, problems = inspected.config, inspected.problems
         assert problems == []
         assert config is not None
 
@@ -52,7 +53,8 @@ def test_overrides_change_nested_settings_and_list_entries() -> None:
 
 
 def test_numbers_in_scientific_notation_without_a_dot_are_numbers() -> None:
-    config, problems = inspect(with_overrides({}, ["algorithm.learning_rate=1e-5"]))
+    inspected = inspect(with_overrides({}, ["algorithm.learning_rate=1e-5"]))
+    config, problems = inspected.config, inspected.problems
     assert problems == []
     assert config is not None
     assert config.algorithm.learning_rate == 1e-5
@@ -62,7 +64,7 @@ def test_numbers_in_scientific_notation_without_a_dot_are_numbers() -> None:
 def test_malformed_overrides_are_refused_or_found(override: str) -> None:
     raw = {"rewards": [{"verifier": "math_numeric"}], "algorithm": {"steps": 3}}
     try:
-        _, problems = inspect(with_overrides(raw, [override]))
+        problems = inspect(with_overrides(raw, [override])).problems
     except (UsageError, ConfigError):
         return
     assert problems

@@ -12,11 +12,12 @@ from grpo_studio.rules import inspect
 
 
 def problems_by_field(data: dict[str, Any]) -> dict[str, str]:
-    return {problem.field: str(problem) for problem in inspect(data)[1]}
+    return {problem.field: str(problem) for problem in inspect(data).problems}
 
 
 def test_defaults_are_a_configuration_without_problems() -> None:
-    config, problems = inspect({})
+    inspected = inspect({})
+    config, problems = inspected.config, inspected.problems
     assert config == RunConfig()
     assert problems == []
 
@@ -109,6 +110,21 @@ def test_template_without_a_place_for_the_question_is_refused() -> None:
     "data", [{"model": 3}, {"algorithm": []}, {"rewards": {"a": 1}}, {"rewards": ["x"]}, {"dataset": None}]
 )
 def test_wrong_shapes_are_problems_not_exceptions(data: dict[str, Any]) -> None:
-    config, problems = inspect(data)
+    inspected = inspect(data)
+    config, problems = inspected.config, inspected.problems
     assert config is None
     assert problems
+
+
+def test_an_empty_list_of_rewards_says_what_is_needed() -> None:
+    assert "give at least 1" in problems_by_field({"rewards": []})["rewards"]
+
+
+def test_what_is_right_can_still_be_checked_when_a_field_is_wrong() -> None:
+    inspected = inspect({"algorithm": {"group_size": 1}, "model": {"id": "elsewhere/model"}})
+    assert inspected.config is None
+    assert inspected.repaired is not None
+    assert inspected.repaired.model.id == "elsewhere/model"
+    assert inspected.is_wrong("algorithm.group_size")
+    assert inspected.is_wrong("algorithm")
+    assert not inspected.is_wrong("model.id")

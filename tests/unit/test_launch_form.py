@@ -125,7 +125,7 @@ def test_a_command_reads_back_as_the_same_run() -> None:
     words = shlex.split(command_for("p", preset, draft, "it's mine"))
     overrides = [words[at + 1] for at, word in enumerate(words) if word == "--set"]
     assert words[-1] == "it's mine"
-    assert inspect(config_files.with_overrides(preset, overrides))[0] == inspect(draft)[0]
+    assert inspect(config_files.with_overrides(preset, overrides)).config == inspect(draft).config
 
 
 @pytest.mark.parametrize(

@@ -6,14 +6,13 @@ import json
 from typing import Any
 
 import pytest
+from sample_run import SampleRun
 
 from grpo_studio.settings import Settings
 from grpo_studio.ui.frame import guarded
 from grpo_studio.ui.live import LiveActions
 from grpo_studio.ui.live_view import kind_of, run_name
 from grpo_studio.ui.runs import PAGE, RunsActions
-from sample_run import SampleRun
-
 
 
 @pytest.fixture
@@ -88,7 +87,8 @@ def test_a_group_opens_with_scores_and_hostile_text_as_it_is(run: SampleRun, liv
 
 
 @pytest.mark.parametrize(
-    "asked", ["../../etc/passwd", "/etc/passwd", "..", "%2e%2e", "x" * 5000, "<script>", "no-such-run", "", 7, True, ["a"]]
+    "asked",
+    ["../../etc/passwd", "/etc/passwd", "..", "%2e%2e", "x" * 5000, "<script>", "no-such-run", "", 7, True, ["a"]],
 )
 def test_a_run_that_is_not_one_is_refused_in_one_line(run: SampleRun, live: LiveActions, asked: Any) -> None:
     for function in (live.live_tick, live.live_log, live.live_stop):
@@ -139,7 +139,14 @@ def test_the_runs_page_shows_fifty_rows_and_a_damaged_run_among_them(settings: S
 
 @pytest.mark.parametrize(
     ("mean", "spread", "kind"),
-    [(0.5, 0.2, "mixed"), (1.5, 0.0, "all_good"), (0.0, 0.0, "all_bad"), (None, None, "unscored"), (1.0, None, "unscored"), (float("nan"), 0.0, "unscored")],
+    [
+        (0.5, 0.2, "mixed"),
+        (1.5, 0.0, "all_good"),
+        (0.0, 0.0, "all_bad"),
+        (None, None, "unscored"),
+        (1.0, None, "unscored"),
+        (float("nan"), 0.0, "unscored"),
+    ],
 )
 def test_a_group_is_named_by_its_rewards(mean: float | None, spread: float | None, kind: str) -> None:
     assert kind_of(mean, spread, 1.5) == kind

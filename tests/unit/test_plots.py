@@ -18,7 +18,10 @@ STEPS = pd.Index([1, 2, 3], name="step")
 
 
 def _frame(**columns: list[float | None]) -> pd.DataFrame:
-    return pd.DataFrame({name.replace("__", "/"): pd.Series(values, index=STEPS, dtype=float) for name, values in columns.items()}, index=STEPS)
+    return pd.DataFrame(
+        {name.replace("__", "/"): pd.Series(values, index=STEPS, dtype=float) for name, values in columns.items()},
+        index=STEPS,
+    )
 
 
 FRAME = _frame(
@@ -32,7 +35,14 @@ EVALUATIONS = pd.DataFrame({"step": [0, 3], "eval/reward": [0.1, 0.4]})
 ADVANTAGES = pd.DataFrame({"step": [1, 1, 2, 2], "advantage": [-1.2, 1.2, 0.0, 0.0]})
 PHASES = _frame(loss=[1, 2, 1], rollout=[3, 3, None], custom=[0.1, 0.1, 0.1])
 MEMORY = pd.DataFrame(
-    {"ts": [0.0, 60.0], "step": [1, 1], "phase": ["rollout", "loss"], "allocated": [math.nan] * 2, "reserved": [math.nan] * 2, "rss": [1e9, 2e9]}
+    {
+        "ts": [0.0, 60.0],
+        "step": [1, 1],
+        "phase": ["rollout", "loss"],
+        "allocated": [math.nan] * 2,
+        "reserved": [math.nan] * 2,
+        "rss": [1e9, 2e9],
+    }
 )
 
 FIGURES: dict[str, Callable[[], plots.Figure]] = {

@@ -33,7 +33,14 @@ def _steps(writer: RunWriter, first: int, last: int, value: float = 1.0) -> None
 
 def _group(step: int = 1, prompt: str = "p", rewards: tuple[float | None, ...] = (1.0, 0.0)) -> GroupRecord:
     completions = tuple(
-        CompletionRecord(f"text {step} {n}", 3, False, reward, None if reward is None else reward - 0.5, (ScoreRecord("v", reward, 1.0),))
+        CompletionRecord(
+            f"text {step} {n}",
+            3,
+            False,
+            reward,
+            None if reward is None else reward - 0.5,
+            (ScoreRecord("v", reward, 1.0),),
+        )
         for n, reward in enumerate(rewards)
     )
     return GroupRecord(prompt, "12", completions, 0.5, 0.7)
@@ -101,7 +108,9 @@ def test_evaluations_include_the_one_before_training(writer: RunWriter, database
 
 
 def test_memory_is_bounded_and_keeps_peaks_and_the_newest(writer: RunWriter, database: Path) -> None:
-    samples = [MemorySample(float(n), n // 10, "loss", "cpu", None, None, 9_000 if n == 1234 else n) for n in range(5000)]
+    samples = [
+        MemorySample(float(n), n // 10, "loss", "cpu", None, None, 9_000 if n == 1234 else n) for n in range(5000)
+    ]
     with writer.transaction():
         writer.memory_samples(samples)
     with RunReader(database) as reader:

@@ -43,7 +43,7 @@ export function makePrompts(words) {
     text.classList.remove("launch-stale");
     replace(text, h("span", { class: "launch-prompt-empty" }, message));
   };
-  const stale = () => text.classList.add("launch-stale");
+  const stale = () => text.classList.toggle("launch-stale", prompts.length > 0);
   return {
     root,
     show(found) {

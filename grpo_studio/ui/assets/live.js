@@ -44,13 +44,13 @@ export function start({ main, server, words, frame }) {
     if (news.strip) { page.strip = news.strip; page.rate = news.charts?.tokens_per_s ?? page.rate; strip.update(page.strip, page.rate); banner.update(page.strip); }
     if (news.charts) {
       page.about.seen = news.strip.step > 0;
-      tiles.update(news.charts.tiles);
+      tiles.update(news.charts.tiles, news.strip.ended);
       charts.facts(page.about, news.charts.facts);
       charts.update(news.charts.figures, page.about, news.strip.ended);
     }
     if (news.memory) charts.update({ memory: news.memory }, page.about, news.strip.ended);
     if (news.events) events.add(news.events);
-    if (news.groups) { groups.map(news.groups); page.last = news.groups.last; }
+    if (news.groups) { groups.map(news.groups, news.strip.ended); page.last = news.groups.last; }
     await advance();
   }
 

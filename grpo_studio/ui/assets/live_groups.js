@@ -29,8 +29,9 @@ export function buildGroups({ words, onstep, ongroup, onnewest, inspector }) {
   new ResizeObserver(() => paint(canvas, view)).observe(canvas);
   window.addEventListener("studio-theme", () => paint(canvas, view));
 
-  function map(data) {
+  function map(data, ended) {
     view.map = data;
+    setText(waiting, ended ? words.groups_never : words.groups_wait);
     const some = data.columns.length > 0;
     canvas.hidden = stepper.hidden = scale.hidden = body.hidden = !some;
     waiting.hidden = some;

@@ -62,7 +62,7 @@ const SHOWN = { reward: fixed, mixed: percent, truncated: percent, kl: number, s
 export function buildTiles(words) {
   const tiles = Object.keys(SHOWN).map((key) => tile(key, words));
   const node = h("section", { class: "tiles", "aria-label": words.reward }, tiles.map((one) => one.node));
-  return { node, update: (values) => tiles.forEach((one) => one.update(values[one.key])) };
+  return { node, update: (values, ended) => tiles.forEach((one) => one.update(values[one.key], ended)) };
 }
 
 function tile(key, words) {
@@ -72,9 +72,9 @@ function tile(key, words) {
   const spark = svg("svg", { class: "spark", viewBox: "0 0 100 26", preserveAspectRatio: "none", "aria-hidden": "true" }, line);
   const [label, note] = words.tiles[key];
   const node = h("div", { class: "card tile" }, h("div", { class: "label" }, term(label, note)), value, change, spark);
-  function update(data) {
+  function update(data, ended) {
     setText(value, SHOWN[key](data.value));
-    const [text, good] = changeOf(key, data, words);
+    const [text, good] = changeOf(key, data, words, ended);
     setText(change, text);
     change.title = text;
     change.classList.toggle("good", good);
@@ -84,9 +84,9 @@ function tile(key, words) {
 }
 
 /** The line under a tile's number, and whether it is good news. */
-function changeOf(key, data, words) {
+function changeOf(key, data, words, ended) {
   if (key === "kl" && data.no_reference) return [words.tile_no_kl, false];
-  if (data.value === null) return [words.tile_none, false];
+  if (data.value === null) return [ended ? words.tile_never : words.tile_none, false];
   const moved = data.value - data.first;
   if (key === "reward") return [`${moved >= 0 ? "▲" : "▼"} ${signed(moved)} ${words.tile_since}`, moved > 0];
   if (key === "mixed" && data.dead !== null) return [say(data.dead ? words.tile_dead : words.tile_all_mixed, data), data.dead === 0];
