@@ -201,15 +201,18 @@ def groups_of_step(reader: RunReader, step: int) -> pd.DataFrame:
 
 
 def group(reader: RunReader, group_id: int) -> dict[str, Any] | None:
-    """One group: its prompt, gold, mean and spread. None when there is no such group."""
+    """One group: its prompt, gold, mean, spread and number of completions. None when there is no such group."""
     rows = reader.rows(
-        "SELECT id, step, substr(prompt, 1, ?), length(prompt), answer, reward_mean, reward_std "
+        "SELECT id, step, substr(prompt, 1, ?), length(prompt), answer, reward_mean, reward_std, "
+        "(SELECT count(*) FROM completion WHERE group_id = prompt_group.id) "
         "FROM prompt_group WHERE id = ?",
         (SHORT_TEXT, group_id),
     )
     if not rows:
         return None
-    return dict(zip(("id", "step", "prompt", "prompt_length", "answer", "mean", "spread"), rows[0], strict=True))
+    return dict(
+        zip(("id", "step", "prompt", "prompt_length", "answer", "mean", "spread", "total"), rows[0], strict=True)
+    )
 
 
 def seen_at(reader: RunReader, group_id: int, most: int = 8) -> list[int]:

@@ -41,8 +41,9 @@ class SampleRun:
         self.evaluations: dict[int, float] = {}
         self.folder.log.write_text("loading the model\n\x1b[31mwarning\x1b[0m <b>not bold</b>\n", encoding="utf-8")
 
-    def prepare(self) -> None:
-        me = os.getpid()
+    def prepare(self, worker: int | None = None) -> None:
+        """Name a process that is alive, this one by default, as the run's worker."""
+        me = os.getpid() if worker is None else worker
         self.folder.write_process(ProcessRecord(me, start_token(me) or "", os.getsid(0), os.uname().nodename, 1))
         self.writer.event("preparing", "loading the model HuggingFaceTB/SmolLM2-135M-Instruct")
 

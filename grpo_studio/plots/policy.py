@@ -7,6 +7,7 @@ import pandas as pd
 from grpo_studio.plots.figure import BLUE, GREEN, ORANGE, Figure, figure, has_values, line, right_axis
 
 SHARE_AXIS = {"tickformat": ".0%", "rangemode": "tozero", "nticks": 4}
+LEAST_SHARE = 0.01
 
 
 def length_figure(frame: pd.DataFrame, run: str, words: dict[str, str]) -> Figure:
@@ -52,7 +53,9 @@ def clip_figure(frame: pd.DataFrame, run: str, words: dict[str, str]) -> Figure:
     traces = [
         line(steps, frame[name], words[word], colour, 1.6) for name, word, colour in parts if has_values(frame[name])
     ]
-    return figure(run, traces, yaxis={"tickformat": ".1%", "rangemode": "tozero", "nticks": 4})
+    never = not any(value for trace in traces for value in trace["y"])
+    axis = {"range": [0, LEAST_SHARE]} if never else {"rangemode": "tozero"}
+    return figure(run, traces, yaxis={"tickformat": ".1%", "nticks": 4} | axis)
 
 
 def _steps(frame: pd.DataFrame) -> list[int]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -165,7 +167,7 @@ def test_a_run_without_a_reference_model_says_so(app: App, open_page: Open) -> N
     run.advance(2)
     page = open_page(f"{app.url}/live?run={run.folder.run_id}")
     _ready(page)
-    expect(page.locator(".tile", has_text="KL to start")).to_contain_text("no reference model: beta is 0")
+    expect(page.locator(".tile", has_text="KL to start")).to_contain_text("beta 0: no reference")
     expect(page.locator(".panel", has_text="KL and entropy")).to_contain_text("no reference model: beta is 0")
     run.end("run_finished", "all steps done")
 
@@ -201,6 +203,27 @@ def test_a_failed_run_has_a_banner_with_the_reason_and_last_step(app: App, open_
     expect(banner).to_contain_text("the loss is <b>not finite</b> at step 3")
     expect(banner).to_contain_text("Last step: 3 of 60")
     expect(page.get_by_role("button", name="Stop")).to_have_count(0)
+
+
+def test_stop_answers_at_once_and_reaches_the_worker(app: App, open_page: Open) -> None:
+    # A worker that takes its time to stop: it ignores the first signal, as a real one finishes its step first.
+    command = "import signal, time; signal.signal(signal.SIGTERM, lambda *_: print('asked', flush=True)); print('up', flush=True); time.sleep(60)"
+    with subprocess.Popen(
+        [sys.executable, "-c", command], stdout=subprocess.PIPE, text=True, start_new_session=True
+    ) as worker:
+        assert worker.stdout is not None
+        assert worker.stdout.readline() == "up\n"
+        run = SampleRun(app.home, name="stop-me")
+        run.prepare(worker.pid)
+        page = open_page(f"{app.url}/live?run={run.folder.run_id}")
+        page.get_by_role("button", name="Stop", exact=True).click()
+        expect(page.locator(".strip .pill")).to_have_text("stopping")
+        expect(page.get_by_role("button", name="Stopping")).to_be_disabled()
+        assert worker.stdout.readline() == "asked\n"
+        assert run.folder.stop_request.exists()
+        worker.kill()
+        expect(page.locator(".strip .pill")).to_have_text("killed", timeout=10_000)
+        expect(page.get_by_role("alert").filter(visible=True)).to_contain_text("This run was killed")
 
 
 def test_a_run_that_is_not_there_is_said_so(app: App, run: SampleRun, open_page: Open) -> None:

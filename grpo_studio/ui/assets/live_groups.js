@@ -2,11 +2,13 @@ import { h, replace, say, setText, term } from "./dom.js";
 import { fixed, number } from "./format.js";
 import { rewardColour } from "./reward_colour.js";
 
+const ROOMY = 7;
+
 /** Group strips: a mini-map of all steps, the groups of one step as rows of squares, and the step slider. */
 export function buildGroups({ words, onstep, ongroup, onnewest, inspector }) {
   const sub = h("span", { class: "sub" });
   const canvas = h("canvas", { class: "map", role: "img", "aria-label": words.map, title: words.map });
-  const rows = h("div", { class: "strips", role: "list" });
+  const rows = h("div", { class: "strips" });
   const slider = h("input", { type: "range", min: "1", max: "1", value: "1", "aria-label": words.slider });
   const at = h("span");
   const newest = h("button", { class: "link", type: "button", onclick: () => onnewest() }, words.newest);
@@ -51,6 +53,7 @@ export function buildGroups({ words, onstep, ongroup, onnewest, inspector }) {
     setText(sub, say(words.groups_sub, { step: data.step }));
     const shared = sharedStart(data.groups.map((group) => group.prompt));
     places = data.groups.map((group, place) => row(group, shared, place, data.groups.length, view, words, ongroup));
+    rows.classList.toggle("roomy", places.length <= ROOMY);
     replace(rows, places);
     mark(chosen);
     paint(canvas, view);
@@ -79,9 +82,9 @@ function row(group, shared, place, count, view, words, ongroup) {
     title: reward === null ? words.no_reward : say(words.reward_of, { value: number(reward) }),
   }));
   return h("button", {
-    class: "group-row", type: "button", role: "listitem", data: { group: String(group.id) },
+    class: "group-row", type: "button", data: { group: String(group.id) },
     "aria-label": `${say(words.group_label, { place: place + 1, count, what })}: ${group.prompt}`, onclick: () => ongroup(group.id, true),
-  }, h("span", { class: "prompt", title: group.prompt }, group.prompt.slice(shared)), h("span", { class: `squares${squares.length > 10 ? " many" : ""}` }, squares), h("span", {}, what, group.hidden ? ` ${say(words.hidden, { count: group.hidden })}` : ""));
+  }, h("span", { class: "prompt", title: group.prompt }, group.prompt.slice(shared)), h("span", { class: `squares${squares.length > 10 ? " many" : ""}` }, squares), h("span", { class: "what" }, what, group.hidden ? ` ${say(words.hidden, { count: group.hidden })}` : ""));
 }
 
 /** Length of the words that all prompts of a step begin with: they tell no group from another. */

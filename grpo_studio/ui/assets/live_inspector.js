@@ -12,7 +12,7 @@ export function buildInspector({ words, onmove, onread, fulltext }) {
         h("div", { class: "ask-head" }, textBox(group.prompt, group.prompt_length, "prompt", group.id), mover(place, count)),
         h("div", { class: "numbers" }, numbers(group))),
       group.kind === "mixed" ? null : h("p", { class: "muted small", style: { padding: "4px 12px" } }, group.kind === "unscored" ? words.no_reward : words.dead_note),
-      h("div", { class: "answers" }, cards));
+      h("div", { class: "answers" }, cards, cards.length < group.total ? h("p", { class: "muted small" }, say(words.best_of, { shown: cards.length, total: grouped(group.total) })) : null));
     node.querySelectorAll(".text-box").forEach(offerMore);
   }
 
