@@ -29,10 +29,10 @@ format: $(VENV)/dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(VENV)/core
-	$(BIN)/python bench/recording.py
-	$(BIN)/python bench/allocator.py
-	$(BIN)/python bench/idle_page.py
+bench: $(VENV)/dev
+	$(BIN)/python -m bench.recording
+	$(BIN)/python -m bench.allocator
+	$(BIN)/python -m bench.idle_page
 
 pictures: $(VENV)/dev
 	sh tests/browser/require_chromium.sh

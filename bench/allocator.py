@@ -10,8 +10,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from workers import quickstart_run, series
-
+from bench.workers import quickstart_run, series
 from grpo_studio.devices import CPU_ENVIRONMENT
 
 STEPS = 5

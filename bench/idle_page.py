@@ -1,6 +1,6 @@
 """What the app costs while one page is open on a running run: its CPU time over a minute, in percent of one core.
 
-    python bench/idle_page.py [SECONDS]
+    python -m bench.idle_page [SECONDS]
 
 Needs what requirements-dev.txt installs, and Chromium. The run is the quickstart; the page is Live, left alone.
 """
@@ -17,8 +17,8 @@ import urllib.request
 
 import psutil
 from playwright.sync_api import sync_playwright
-from workers import ROOT
 
+from bench.workers import ROOT
 from grpo_studio.serving import free_port
 
 

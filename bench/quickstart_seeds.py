@@ -1,6 +1,6 @@
 """Does the quickstart learn? Three seeds, one after the other, as `make demo` would run them.
 
-    python bench/quickstart_seeds.py [HOME]
+    python -m bench.quickstart_seeds [HOME]
 
 Prints a table and writes docs/quickstart.csv and docs/pictures/quickstart-seeds.png (the picture needs what
 requirements-dev.txt installs).
@@ -17,8 +17,8 @@ import time
 from pathlib import Path
 
 import plotly.graph_objects as go
-from workers import ROOT, quickstart_run, series
 
+from bench.workers import ROOT, quickstart_run, series
 from grpo_studio.devices import worker_environment
 from grpo_studio.store.folder import RunFolder
 

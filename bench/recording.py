@@ -1,6 +1,6 @@
 """What recording costs: one quickstart run in which every other step is recorded, and the rest is not.
 
-    python bench/recording.py [STEPS]
+    python -m bench.recording [STEPS]
 
 Prints the median step with and without recording, their ratio, and the time spent inside the recorder itself, which
 is the sharper figure: a step's own time varies more from step to step than recording costs.
@@ -92,5 +92,5 @@ if __name__ == "__main__":
 
     missing = {name: value for name, value in worker_environment().items() if name not in os.environ}
     if missing:  # the allocator reads its settings as the process starts
-        os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, **missing})
+        os.execve(sys.executable, [sys.executable, "-m", "bench.recording", *sys.argv[1:]], {**os.environ, **missing})
     main(int(sys.argv[1]) if len(sys.argv) > 1 else 12)

@@ -19,7 +19,9 @@ from grpo_studio.errors import StudioError, UsageError
 from grpo_studio.preflight import CheckReport, check
 from grpo_studio.settings import Settings
 from grpo_studio.store.folder import find_run, run_folders
+from grpo_studio.store.log import tail
 
+LOG_BYTES = 1 << 20
 Command = Callable[[argparse.Namespace, Settings], int]
 
 
@@ -190,7 +192,7 @@ def _print_summary(summary: dict[str, Any]) -> None:
 
 def _log(options: argparse.Namespace, settings: Settings) -> int:
     folder = find_run(settings.runs_dir, options.run)
-    text = supervisor.log_tail(folder.log, lines=max(1, options.lines))
+    text = "\n".join(tail(folder.log, LOG_BYTES).splitlines()[-max(1, options.lines) :])
     if options.json:
         _print_json({"run": folder.run_id, "log": text})
     else:

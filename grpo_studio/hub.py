@@ -29,7 +29,9 @@ def require_readable(repo_id: str, kind: Kind, revision: str | None = None) -> N
     except GatedRepoError as error:
         raise problem(f"{repo_id} is gated; accept its terms on its page and set HF_TOKEN, or {instead}") from error
     except RepositoryNotFoundError as error:
-        raise problem(f"the Hub has no {kind} {repo_id}, or HF_TOKEN may not read it; check the id, or {instead}") from error
+        raise problem(
+            f"the Hub has no {kind} {repo_id}, or HF_TOKEN may not read it; check the id, or {instead}"
+        ) from error
     except HfHubHTTPError as error:
         raise problem(f"the Hub refuses {repo_id}: {' '.join(str(error).split())[:150]}; {instead}") from error
     except HFValidationError as error:

@@ -16,7 +16,6 @@ from grpo_studio.settings import Settings
 from grpo_studio.verifiers import Registry, discover, problems_of
 
 
-
 @dataclass(frozen=True)
 class CheckReport:
     """What `check` found. `config` is None when the settings are no configuration at all."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -21,9 +20,7 @@ HEAT_COLUMNS = 120
 STRIP_ROWS, STRIP_SQUARES = 64, 64
 INSPECTOR_COMPLETIONS = 64
 EVENTS = 300
-LOG_BYTES = 64 * 1024
 SHORT_TEXT, LONG_TEXT = 4_000, 1_000_000
-DEAD_SPREAD = 1e-8
 
 
 @dataclass(frozen=True)
@@ -281,19 +278,6 @@ def step_seconds(reader: RunReader, over: int = 10) -> float | None:
     if len(rows) < 2 or rows[0][0] == rows[-1][0]:
         return None
     return float((rows[0][1] - rows[-1][1]) / (rows[0][0] - rows[-1][0]))
-
-
-def tail_of(path: Path, most: int = LOG_BYTES) -> str:
-    """The end of a log file, from a whole line on; undecodable bytes are replaced. Empty when there is no file."""
-    try:
-        with path.open("rb") as file:
-            size = file.seek(0, 2)
-            file.seek(max(0, size - most))
-            data = file.read(most)
-    except FileNotFoundError:
-        return ""
-    text = data.decode("utf-8", "replace")
-    return text if size <= most else text.partition("\n")[2] or text
 
 
 def _group_steps(reader: RunReader, columns: int) -> list[int]:

@@ -68,7 +68,8 @@ def inspect(data: Mapping[str, Any]) -> Inspection:
         except ValidationError:
             return Inspection(None, None, problems)
         fields = Inspection(None, rest, problems)
-        return Inspection(None, rest, problems + [p for p in cross_field_problems(rest) if not fields.is_wrong(p.field)])
+        more = [problem for problem in cross_field_problems(rest) if not fields.is_wrong(problem.field)]
+        return Inspection(None, rest, problems + more)
     return Inspection(config, config, list(cross_field_problems(config)))
 
 

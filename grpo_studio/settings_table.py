@@ -1,4 +1,4 @@
-"""`python -m grpo_studio.settings_table`: the table of all settings in docs/settings.md, made from their declarations."""
+"""`python -m grpo_studio.settings_table`: docs/settings.md, the table of all settings, made from their declarations."""
 
 from __future__ import annotations
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 from typing import Any
 
 from grpo_studio import dispatcher
@@ -116,15 +115,3 @@ def wait_until_ended(folder: RunFolder, limit: float | None = None, poll: float 
             break
         time.sleep(poll)
     return state
-
-
-def log_tail(path: Path, lines: int = 200, most_bytes: int = 200_000) -> str:
-    """The last lines of a log of any size; empty when there is none."""
-    try:
-        with path.open("rb") as file:
-            file.seek(0, 2)
-            file.seek(max(0, file.tell() - most_bytes))
-            text = file.read().decode("utf-8", "replace")
-    except FileNotFoundError:
-        return ""
-    return "\n".join(text.splitlines()[-lines:])

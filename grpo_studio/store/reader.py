@@ -71,7 +71,10 @@ class RunReader:
             "SELECT id, attempt, ts, level, kind, message, data FROM event WHERE id > ? ORDER BY id LIMIT ?",
             (after, limit),
         )
-        return [Event(*row[:6], None if row[6] is None else json.loads(row[6])) for row in found]
+        return [
+            Event(row_id, attempt, ts, level, kind, message, None if data is None else json.loads(data))
+            for row_id, attempt, ts, level, kind, message, data in found
+        ]
 
     def last_step(self) -> int:
         """The last step that was recorded in the newest attempt, 0 when there is none."""

@@ -1,8 +1,6 @@
 """From a scored generation batch to the groups and metrics that are recorded: plain values, no tensors.
 
-Formulas: a group's deviation is the sample deviation (n - 1), as TRL uses it for advantages; a group is dead when all
-its scored rewards are equal (DAPO, arXiv 2503.14476, section 3.2), and then all-good when that reward is at least half
-of what all verifiers with positive weight could give, else all-bad.
+A group's deviation is the sample deviation (n - 1), as TRL uses it for advantages.
 """
 
 from __future__ import annotations
@@ -12,10 +10,8 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from grpo_studio.group_kind import EQUAL, GroupKind, kind_of_group
 from grpo_studio.store.records import CompletionRecord, GroupRecord, ScoreRecord
-
-EQUAL = 1e-6
-"""Rewards closer than this count as equal; they are sums of float32 values."""
 
 
 @dataclass(frozen=True)
@@ -108,15 +104,10 @@ def verifier_metrics(rows: Sequence[tuple[ScoreRecord, ...]]) -> dict[str, float
     return metrics
 
 
-def group_kind(group: GroupRecord) -> str:
-    """`mixed`, `all_good`, `all_bad`, or `unscored` when fewer than two completions have a reward."""
-    rewards = [item.reward for item in group.completions if item.reward is not None]
-    if len(rewards) < 2:
-        return "unscored"
-    if max(rewards) - min(rewards) > EQUAL:
-        return "mixed"
+def group_kind(group: GroupRecord) -> GroupKind:
+    """The kind of a recorded group, with what the weights of its verifiers allow."""
     reachable = sum(max(score.weight, 0.0) for score in group.completions[0].scores)
-    return "all_good" if reachable > 0 and rewards[0] >= reachable / 2 else "all_bad"
+    return kind_of_group(group.reward_mean, group.reward_std, reachable)
 
 
 def evaluation_metrics(groups: Sequence[GroupRecord]) -> dict[str, float | None]:

@@ -13,6 +13,7 @@ from grpo_studio import queries, supervisor
 from grpo_studio.errors import RunNotFoundError, StoreError
 from grpo_studio.settings import Settings
 from grpo_studio.store.folder import RUN_ID, RunFolder, find_run, is_run, run_folders
+from grpo_studio.store.log import tail
 from grpo_studio.store.reader import RunReader
 from grpo_studio.ui import frame, live_view
 from grpo_studio.ui.live_view import Answer, LiveRun
@@ -96,7 +97,7 @@ class LiveActions:
 
     def live_log(self, request: Mapping[str, Any]) -> Answer:
         """The end of the worker's log."""
-        return {"text": queries.tail_of(self._required(request).log)}
+        return {"text": tail(self._required(request).log)}
 
     def live_runs(self, request: Mapping[str, Any]) -> Answer:
         """The newest runs, for the picker."""

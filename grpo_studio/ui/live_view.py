@@ -13,6 +13,7 @@ import pandas as pd
 
 from grpo_studio import plots, queries
 from grpo_studio.config import RunConfig
+from grpo_studio.group_kind import GroupKind, kind_of_group
 from grpo_studio.plots.figure import tidy, verifier_colour
 from grpo_studio.run_state import RunState
 from grpo_studio.store.folder import RunFolder
@@ -186,14 +187,9 @@ def events(found: list[Event]) -> list[Answer]:
     return [{key: value for key, value in asdict(event).items() if key not in ("data", "attempt")} for event in found]
 
 
-def kind_of(mean: Any, spread: Any, reachable: float) -> str:
-    """`mixed`, `all_good`, `all_bad` or `unscored`, by the rule of the trainer (training/scored_batch.py)."""
-    level, width = tidy(mean), tidy(spread)
-    if level is None or width is None:
-        return "unscored"
-    if width > queries.DEAD_SPREAD:
-        return "mixed"
-    return "all_good" if reachable > 0 and level >= reachable / 2 else "all_bad"
+def kind_of(mean: Any, spread: Any, reachable: float) -> GroupKind:
+    """The kind of a group from cells of a frame, where NaN means that there is no value."""
+    return kind_of_group(tidy(mean), tidy(spread), reachable)
 
 
 def _completion(run: LiveRun, row: Any, scores: pd.DataFrame | None) -> Answer:

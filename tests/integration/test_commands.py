@@ -172,6 +172,15 @@ def test_score_counts_the_cases(tmp_path: Path) -> None:
 
 
 def test_a_wrong_number_does_not_hide_a_wrong_model(tmp_path: Path) -> None:
-    settings = ("--set", "algorithm.group_size=1", "--set", "model.id=/no/such/folder", "--set", "dataset.source=/none.jsonl")
-    fields = {problem["field"] for problem in as_json(studio("check", *QUICK, *settings, "--json", home=tmp_path))["problems"]}
+    settings = (
+        "--set",
+        "algorithm.group_size=1",
+        "--set",
+        "model.id=/no/such/folder",
+        "--set",
+        "dataset.source=/none.jsonl",
+    )
+    fields = {
+        problem["field"] for problem in as_json(studio("check", *QUICK, *settings, "--json", home=tmp_path))["problems"]
+    }
     assert fields == {"algorithm.group_size", "model.id", "dataset.source"}

@@ -26,7 +26,9 @@ def test_ids_by_their_form(tmp_path: Path) -> None:
     assert (builtin.kind, builtin.ready) == ("builtin", False)
 
 
-@pytest.mark.parametrize("model_id", ["gpt2 ", "a/b/c", "/none", "./none", "~/none-such", "builtin:", "owner/", "/name", " / ", "name"])
+@pytest.mark.parametrize(
+    "model_id", ["gpt2 ", "a/b/c", "/none", "./none", "~/none-such", "builtin:", "owner/", "/name", " / ", "name"]
+)
 def test_what_is_no_model_is_refused_with_what_would_work(tmp_path: Path, model_id: str) -> None:
     with pytest.raises(ModelError, match="builtin:smollm2"):
         locate(model_id, tmp_path)

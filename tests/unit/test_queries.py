@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from grpo_studio import queries
+from grpo_studio.store.log import tail
 from grpo_studio.store.reader import RunReader
 from grpo_studio.store.records import CompletionRecord, GroupRecord, MemorySample, ScoreRecord
 from grpo_studio.store.writer import RunWriter
@@ -180,6 +181,6 @@ def test_recent_events_are_the_newest(writer: RunWriter, database: Path) -> None
 
 def test_the_tail_of_a_log_begins_at_a_whole_line(tmp_path: Path) -> None:
     log = tmp_path / "worker.log"
-    assert queries.tail_of(log) == ""
+    assert tail(log) == ""
     log.write_bytes(b"first\n" + b"x" * 50 + b"\nlast \xff\n")
-    assert queries.tail_of(log, most=20) == "last \ufffd\n"
+    assert tail(log, 20) == "last \ufffd\n"

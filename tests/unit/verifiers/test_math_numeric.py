@@ -1,7 +1,5 @@
 """How an answer is read and compared. Each row is a kind: mend the reader, not the row."""
 
-# ruff: noqa: RUF001 - characters that look alike are what these rows are about
-
 from __future__ import annotations
 
 import time

@@ -1,0 +1,1 @@
+"""Scripts that print measured tables: `python -m bench.NAME`."""
