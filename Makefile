@@ -36,7 +36,7 @@ bench: $(VENV)/dev
 
 pictures: $(VENV)/dev
 	sh tests/browser/require_chromium.sh
-	GRPO_STUDIO_PICTURES=1 $(BIN)/python -m pytest tests/browser
+	GRPO_STUDIO_PICTURES=1 $(BIN)/python -m pytest tests/browser/test_pictures.py
 
 $(VENV)/core: requirements.txt
 	$(PYTHON) -m venv $(VENV)

@@ -19,7 +19,6 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from grpo_studio.serving import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
-PICTURES = ROOT / "docs" / "pictures"
 CHROMIUM_OPTIONS = [
     "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-component-update",
     "--disable-sync",
@@ -110,20 +109,6 @@ def open_page(chromium: Browser) -> Iterator[Callable[..., Page]]:
     for context in contexts:
         context.close()
     assert troubles == []
-
-
-@pytest.fixture(scope="session")
-def picture(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Page, str], Path]:
-    """Save a picture of the whole page: in docs/pictures when GRPO_STUDIO_PICTURES=1, else in a temporary folder."""
-    folder = PICTURES if os.environ.get("GRPO_STUDIO_PICTURES") == "1" else tmp_path_factory.mktemp("pictures")
-    folder.mkdir(parents=True, exist_ok=True)
-
-    def save(page: Page, name: str) -> Path:
-        path = folder / name
-        page.screenshot(path=path, full_page=True)
-        return path
-
-    return save
 
 
 def _note_foreign(url: str, troubles: list[str]) -> None:

@@ -3,31 +3,25 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from conftest import PICTURES, App, start_app, stop_app
+from conftest import App, start_app, stop_app
 from playwright.sync_api import Locator, Page, expect
 
 from grpo_studio import config_files
-from grpo_studio.settings import BUNDLED_PRESETS, Settings
+from grpo_studio.settings import BUNDLED_PRESETS
 
 Launch = Callable[..., Page]
-TAKE_PICTURES = os.environ.get("GRPO_STUDIO_PICTURES") == "1"
 PRESET = config_files.read_preset("quickstart", [BUNDLED_PRESETS])
 
 
 @pytest.fixture(scope="module")
 def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
-    """An app with an empty home folder. For pictures it knows the built-in model, when this machine has fetched it."""
-    home = tmp_path_factory.mktemp("home")
-    fetched = Settings.from_env().cache
-    if TAKE_PICTURES and fetched.is_dir():
-        (home / "cache").symlink_to(fetched)
-    app = start_app(home)
+    """An app with an empty home folder."""
+    app = start_app(tmp_path_factory.mktemp("home"))
     yield app
     stop_app(app)
 
@@ -205,18 +199,14 @@ def test_the_page_fits_the_widths_of_the_drawings(launch: Launch) -> None:
     expect(page.locator(".launch-status")).to_have_text("ready", timeout=60_000)
     expect(page.locator(".launch-prompt")).not_to_contain_text("in a moment", timeout=60_000)
     assert clipped(page) == []
-    in_view(page, "launch-1280.png")
     page.mouse.wheel(0, 300)
     expect(start_button(page)).to_be_in_viewport()
     page.set_viewport_size({"width": 390, "height": 844})
     page.evaluate("scrollTo(0, 0)")
     expect(start_button(page)).to_be_in_viewport()
     assert clipped(page) == []
-    in_view(page, "launch-390.png")
     page.locator(".launch-bar-toggle").click()
     expect(page.locator(".launch-panel")).to_be_in_viewport()
-    page.wait_for_timeout(400)
-    in_view(page, "launch-390-sheet.png")
 
 
 def clipped(page: Page) -> list[str]:
@@ -228,10 +218,3 @@ def clipped(page: Page) -> list[str]:
             .map((node) => `${node.tagName}.${node.className}: ${node.textContent.slice(0, 60)}`)"""
     )
     return found
-
-
-def in_view(page: Page, name: str) -> None:
-    """A picture of what is in view, for the docs, when asked for: of a whole page its fixed bar would be in the middle."""
-    if TAKE_PICTURES:
-        PICTURES.mkdir(parents=True, exist_ok=True)
-        page.screenshot(path=PICTURES / name)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 from conftest import App, start_app, stop_app
@@ -145,12 +144,9 @@ def test_notes_and_labels_are_reachable_by_keyboard(app: App, run: SampleRun, op
     )
 
 
-@pytest.mark.parametrize(
-    ("width", "dark", "name"),
-    [(1280, False, "live-1280.png"), (390, False, "live-390.png"), (1280, True, "live-dark-1280.png")],
-)
+@pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, False), (1280, True)])
 def test_no_sideways_scroll_in_any_width_and_theme(
-    app: App, run: SampleRun, open_page: Open, picture: Callable[[Page, str], Path], width: int, dark: bool, name: str
+    app: App, run: SampleRun, open_page: Open, width: int, dark: bool
 ) -> None:
     page = open_page(app.url, width=width, dark=dark)
     _ready(page)
@@ -158,7 +154,6 @@ def test_no_sideways_scroll_in_any_width_and_theme(
     assert page.evaluate(NO_SIDEWAYS)
     ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert (ground == "rgb(16, 17, 20)") is dark
-    assert picture(page, name).stat().st_size > 10_000
 
 
 def test_a_run_without_a_reference_model_says_so(app: App, open_page: Open) -> None:

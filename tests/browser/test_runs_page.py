@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 from conftest import App
@@ -55,11 +54,8 @@ def test_a_new_step_appears_by_itself(app: App, runs: list[SampleRun], open_page
     expect(first).to_contain_text(f"{runs[2].now} / 60")
 
 
-@pytest.mark.parametrize(("width", "name"), [(1280, "runs-1280.png"), (390, "runs-390.png")])
-def test_no_sideways_scroll(
-    app: App, runs: list[SampleRun], open_page: Open, picture: Callable[[Page, str], Path], width: int, name: str
-) -> None:
+@pytest.mark.parametrize("width", [1280, 390])
+def test_no_sideways_scroll(app: App, runs: list[SampleRun], open_page: Open, width: int) -> None:
     page = open_page(f"{app.url}/runs", width=width)
     expect(page.locator(".runs-table tbody tr")).to_have_count(3)
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
-    assert picture(page, name).stat().st_size > 5_000

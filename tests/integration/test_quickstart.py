@@ -68,9 +68,7 @@ def test_prompts_are_shown_as_the_model_sees_them(home: Path, run: dict[str, Any
     prompts = preview(config, settings)
     assert len(prompts) == 3
     for prompt in prompts:
-        assert prompt.text.startswith(
-            "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nWhat is "
-        )
+        assert prompt.text.startswith("<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nWhat is ")
         assert prompt.text.endswith("<|im_start|>assistant\n")
         assert prompt.tokens > 10
         assert prompt.answer is not None

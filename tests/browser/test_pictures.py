@@ -1,0 +1,82 @@
+"""The pictures of the docs, made of a real quickstart run: `make pictures` (about ten minutes on two cores)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import ROOT, App, start_app, stop_app
+from playwright.sync_api import Page, expect
+from studio_process import as_json, studio, wait_for
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
+ENOUGH_STEPS = 14
+FIRST_SCREENS = {"x": 0, "y": 0, "width": 1280, "height": 1480}
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """docs/pictures when GRPO_STUDIO_PICTURES=1, else a folder that nobody keeps."""
+    wanted = os.environ.get("GRPO_STUDIO_PICTURES") == "1"
+    folder = ROOT / "docs" / "pictures" if wanted else tmp_path_factory.mktemp("pictures")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[App, str]]:
+    """An app and the id of its quickstart run, which has done enough steps to be looked at and still runs."""
+    home = tmp_path_factory.mktemp("home")
+    run = str(as_json(studio("train", "--preset", "quickstart", "--json", home=home))["run"])
+    app = start_app(home)
+    try:
+        wait_for(lambda: shown(home, run)["step"] >= ENOUGH_STEPS, limit=900, what=f"step {ENOUGH_STEPS}")
+        yield app, run
+    finally:
+        studio("stop", run, home=home)
+        stop_app(app)
+
+
+def shown(home: Path, run: str) -> dict[str, Any]:
+    return as_json(studio("show", run, "--json", home=home))
+
+
+@pytest.mark.parametrize(
+    ("name", "width", "dark"),
+    [("live-1280.png", 1280, False), ("live-dark-1280.png", 1280, True), ("live-390.png", 390, False)],
+)
+def test_live(
+    running: tuple[App, str], open_page: Callable[..., Page], pictures: Path, name: str, width: int, dark: bool
+) -> None:
+    page = open_page(running[0].url, width=width, dark=dark)
+    expect(page.locator(".inspector")).to_contain_text("gold")
+    page.wait_for_timeout(3_000)
+    path = pictures / name
+    page.screenshot(path=path, full_page=True, **({"clip": FIRST_SCREENS} if width > 1000 else {}))
+    assert path.stat().st_size > 50_000
+
+
+def test_launch(running: tuple[App, str], open_page: Callable[..., Page], pictures: Path) -> None:
+    page = open_page(f"{running[0].url}/launch", 1280, 970)
+    expect(page.locator(".launch-panel")).to_contain_text("<|im_start|>", timeout=60_000)
+    page.wait_for_timeout(1_500)
+    page.screenshot(path=pictures / "launch-1280.png")
+    narrow = open_page(f"{running[0].url}/launch", 390, 844)
+    expect(narrow.locator(".launch-bar-toggle")).to_contain_text("ready", timeout=60_000)
+    narrow.wait_for_timeout(1_500)
+    narrow.screenshot(path=pictures / "launch-390.png")
+    narrow.locator(".launch-bar-toggle").click()
+    expect(narrow.locator(".launch-panel")).to_be_in_viewport()
+    narrow.wait_for_timeout(1_000)
+    narrow.screenshot(path=pictures / "launch-390-sheet.png")
+
+
+@pytest.mark.parametrize(("name", "width"), [("runs-1280.png", 1280), ("runs-390.png", 390)])
+def test_runs(running: tuple[App, str], open_page: Callable[..., Page], pictures: Path, name: str, width: int) -> None:
+    page = open_page(f"{running[0].url}/runs", width=width, height=400 if width > 1000 else 700)
+    expect(page.locator(".studio")).to_contain_text("quickstart")
+    page.wait_for_timeout(1_000)
+    page.screenshot(path=pictures / name)
