@@ -221,6 +221,24 @@ def test_stop_answers_at_once_and_reaches_the_worker(app: App, open_page: Open) 
         expect(page.get_by_role("alert").filter(visible=True)).to_contain_text("This run was killed")
 
 
+def test_a_run_killed_by_signal_9_is_told_with_its_last_step_and_stays_readable(app: App, open_page: Open) -> None:
+    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"], start_new_session=True) as worker:
+        run = SampleRun(app.home, name="killed-run")
+        run.begin()
+        run.prepare(worker.pid)
+        run.advance(3)
+        page = open_page(f"{app.url}/live?run={run.folder.run_id}")
+        _ready(page)
+        worker.kill()
+        worker.wait()
+        run.folder.record_exit(-9)
+        expect(page.locator(".strip .pill")).to_have_text("killed", timeout=10_000)
+        banner = page.get_by_role("alert").filter(visible=True)
+        expect(banner).to_contain_text("killed by signal 9")
+        expect(banner).to_contain_text("Last step: 3 of 60")
+        expect(page.locator(".inspector .answer").first).to_be_visible()
+
+
 def test_a_run_that_is_not_there_is_said_so(app: App, run: SampleRun, open_page: Open) -> None:
     page = open_page(f"{app.url}/live?run=../../etc/passwd")
     expect(page.get_by_role("alert").filter(visible=True)).to_contain_text("no run '../../etc/passwd'")
