@@ -13,11 +13,11 @@ app: $(VENV)/core
 	$(BIN)/python app.py
 
 test: $(VENV)/dev
-	sh tests/browser/require_chromium.sh
+	sh tools/require_chromium.sh
 	$(BIN)/python -m pytest -m "not slow"
 
 test-all: $(VENV)/dev
-	sh tests/browser/require_chromium.sh
+	sh tools/require_chromium.sh
 	$(BIN)/python -m pytest
 
 lint: $(VENV)/dev
@@ -30,16 +30,17 @@ format: $(VENV)/dev
 	$(BIN)/ruff format .
 
 bench: $(VENV)/dev
+	sh tools/require_chromium.sh
 	$(BIN)/python -m bench.recording
 	$(BIN)/python -m bench.allocator
 	$(BIN)/python -m bench.idle_page
 
 pictures: $(VENV)/dev
-	sh tests/browser/require_chromium.sh
+	sh tools/require_chromium.sh
 	GRPO_STUDIO_PICTURES=1 $(BIN)/python -m pytest tests/browser/test_pictures.py
 
 $(VENV)/core: requirements.txt
-	$(PYTHON) -m venv $(VENV)
+	sh tools/make_venv.sh $(PYTHON) $(VENV)
 	$(BIN)/pip install --quiet -r requirements.txt
 	touch $@
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from grpo_studio.config import BUILTIN_DATASET, DatasetSettings
 from grpo_studio.errors import DataError
-from grpo_studio.rules import nearest_names
+from grpo_studio.naming import nearest_names
 
 Row = Mapping[str, Any]
 HELD_OUT_SHARE = 5
@@ -38,8 +38,8 @@ LEVELS: dict[int, Level] = {
 OPERATIONS: dict[str, Callable[[int, int], int]] = {"+": int.__add__, "-": int.__sub__, "x": int.__mul__}
 
 
-def builtin_rows(settings: DatasetSettings) -> tuple[list[Row], list[Row]]:
-    """Train and held-out rows of `builtin:arithmetic`, in a fixed mixed order.
+def builtin_rows(settings: DatasetSettings) -> tuple[list[Row], list[Row], int]:
+    """Train and held-out rows, and how many there are in all, of `builtin:arithmetic`, in a fixed mixed order.
 
     Which questions are held out follows from the question alone, and a + b goes with b + a: so no run ever trains on
     what another run is tested on.
@@ -55,7 +55,7 @@ def builtin_rows(settings: DatasetSettings) -> tuple[list[Row], list[Row]]:
     shuffled = random.Random(SHUFFLE_SEED).sample(questions, len(questions))
     rows = [(_arithmetic_row(*question), _is_held_out(*question[:3])) for question in shuffled]
     held_out = [row for row, out in rows if out][: settings.held_out]
-    return [row for row, out in rows if not out][: settings.limit], held_out
+    return [row for row, out in rows if not out][: settings.limit], held_out, len(rows)
 
 
 def parse_levels(text: str | None) -> list[int]:

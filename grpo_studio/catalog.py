@@ -21,7 +21,7 @@ from typing import Literal
 
 from grpo_studio.config import BUILTIN_MODEL
 from grpo_studio.errors import ModelError
-from grpo_studio.rules import nearest_names
+from grpo_studio.naming import nearest_names
 
 Progress = Callable[[str, float], None]
 """Called with what is being done and the share that is done, 0 to 1."""

@@ -15,10 +15,10 @@ from typing import Any, NoReturn
 
 from grpo_studio import supervisor
 from grpo_studio.config_files import read_config_file, read_preset, with_overrides
-from grpo_studio.errors import StudioError, UsageError
+from grpo_studio.errors import StudioError, UsageError, VerifierError
 from grpo_studio.preflight import CheckReport, check
 from grpo_studio.settings import Settings
-from grpo_studio.store.folder import find_run, run_folders
+from grpo_studio.store.folder import RunFolder, find_run, run_folders
 from grpo_studio.store.log import tail
 
 LOG_BYTES = 1 << 20
@@ -133,7 +133,7 @@ def _train(options: argparse.Namespace, settings: Settings) -> int:
     if not options.json:
         print(f"{folder.run_id} queued; watch it with: python -m grpo_studio show {folder.run_id}")
     if options.wait:
-        supervisor.wait_until_ended(folder)
+        supervisor.wait_until_ended(folder, settings)
     summary = supervisor.summary(folder)
     if options.json:
         _print_json(summary)
@@ -159,17 +159,28 @@ def progress_line() -> Callable[[str, float], None]:
 
 
 def _runs(options: argparse.Namespace, settings: Settings) -> int:
-    rows = [supervisor.summary(folder) for folder in run_folders(settings.runs_dir)]
+    rows = [_summary_or_error(folder) for folder in run_folders(settings.runs_dir)]
     if options.json:
         _print_json(rows)
         return 0
     for row in rows:
+        if "error" in row:
+            print(f"{row['run']:<44} unreadable: {row['error']}")
+            continue
         reward = row["metrics"].get("reward/mean")
         shown = "" if reward is None else f"reward {reward:.3f}"
         print(f"{row['run']:<44} {row['state']:<10} step {row['step']} of {row['steps']}  {shown}")
     if not rows:
         print(f"no runs in {settings.runs_dir}")
     return 0
+
+
+def _summary_or_error(folder: RunFolder) -> dict[str, Any]:
+    """A damaged run is a row with its error and hides no other."""
+    try:
+        return supervisor.summary(folder)
+    except StudioError as error:
+        return {"run": folder.run_id, "error": str(error), "folder": str(folder.path)}
 
 
 def _show(options: argparse.Namespace, settings: Settings) -> int:
@@ -204,7 +215,7 @@ def _stop(options: argparse.Namespace, settings: Settings) -> int:
     folder = find_run(settings.runs_dir, options.run)
     supervisor.stop(folder, settings)
     if not options.no_wait:
-        supervisor.wait_until_ended(folder)
+        supervisor.wait_until_ended(folder, settings)
     summary = supervisor.summary(folder)
     if options.json:
         _print_json(summary)
@@ -219,6 +230,10 @@ def _score(options: argparse.Namespace, settings: Settings) -> int:
     results = run_cases(
         Path(options.cases).expanduser(), settings.rewards_dirs, only=set(options.reward) if options.reward else None
     )
+    if not results:
+        raise VerifierError(
+            f"{options.cases} holds no case{' of ' + ', '.join(options.reward) if options.reward else ''}"
+        )
     rows = [
         {
             "id": result.id,

@@ -15,13 +15,15 @@ from pydantic.fields import FieldInfo
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 BUILTIN_MODEL = "builtin:smollm2-135m-instruct"
 BUILTIN_DATASET = "builtin:arithmetic"
-LARGEST_DERIVED_MICRO_BATCH = 32
+LARGEST_DERIVED_MICRO_BATCH = 16
+CISPO_CLAMP = 5.0
+"""Bound of the ratio that ScaleRL (arXiv 2510.13786) trains cispo with."""
 
 
 class Section(BaseModel):
     """A frozen group of settings; an unknown key is an error, never ignored."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
+    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=(), coerce_numbers_to_str=True)
 
 
 def setting(
@@ -44,7 +46,7 @@ class ModelSettings(Section):
         max_length=500,
     )
     revision: str | None = setting(None, "Revision", "Branch, tag or commit of a Hub model. Empty: the newest.")
-    dtype: Literal["float32", "bfloat16", "float16"] | None = setting(
+    dtype: Literal["float32", "bfloat16"] | None = setting(
         None,
         "Precision",
         "Number format of the weights. Empty: bfloat16 where the device multiplies it fast, else float32.",
@@ -167,7 +169,11 @@ class AlgorithmSettings(Section):
     )
     epsilon: Finite = setting(0.2, "Clip epsilon", "Lower clip bound of the ratio: 1 - epsilon.", ge=0, le=100)
     epsilon_high: Finite | None = setting(
-        None, "Clip epsilon, high", "Upper clip bound: 1 + this. Empty: epsilon.", ge=0, le=100
+        None,
+        "Clip epsilon, high",
+        "Upper clip bound: 1 + this; for cispo the bound itself. Empty: epsilon, for cispo 5.",
+        ge=0,
+        le=100,
     )
     scale_rewards: Literal["group", "batch", "none"] = setting(
         "group",
@@ -355,7 +361,7 @@ class RunConfig(Section):
         return self.algorithm.prompts_per_step * self.algorithm.group_size
 
     def effective_micro_batch(self) -> int:
-        """Completions in one forward and backward: as set, else a step's largest divisor up to 32."""
+        """Completions in one forward and backward: as set, else a step's largest divisor up to 16."""
         if self.memory.micro_batch is not None:
             return self.memory.micro_batch
         total = self.completions_per_step
@@ -366,8 +372,10 @@ class RunConfig(Section):
         return self.completions_per_step // self.effective_micro_batch()
 
     def effective_epsilon_high(self) -> float:
-        high = self.algorithm.epsilon_high
-        return self.algorithm.epsilon if high is None else high
+        """TRL's epsilon_high: as set; else epsilon, and for cispo, which clamps the ratio itself, its usual 5."""
+        if self.algorithm.epsilon_high is not None:
+            return self.algorithm.epsilon_high
+        return CISPO_CLAMP if self.algorithm.loss_type == "cispo" else self.algorithm.epsilon
 
     def derived(self) -> dict[str, int]:
         """What follows from the settings alone, by the names that `check` prints."""
@@ -378,7 +386,7 @@ class RunConfig(Section):
             "per_device_train_batch_size": self.effective_micro_batch(),
             "generation_batch_size": self.completions_per_step,
             "largest_tokens_per_step": self.completions_per_step * self.algorithm.max_completion_length,
-            "completions_total": self.completions_per_step * (self.algorithm.steps // self.algorithm.num_iterations),
+            "completions_total": self.completions_per_step * -(-self.algorithm.steps // self.algorithm.num_iterations),
         }
 
 

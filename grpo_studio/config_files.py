@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Sequence
+import re
+import types
+import typing
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
+from pydantic.fields import FieldInfo
 
-from grpo_studio.config import RunConfig
+from grpo_studio.config import RewardSettings, RunConfig, fields_of
 from grpo_studio.errors import ConfigError, UsageError
-from grpo_studio.rules import nearest_names
+from grpo_studio.naming import nearest_names
 
 LARGEST_CONFIG_BYTES = 1_000_000
 
@@ -78,7 +82,9 @@ def dump_config(config: RunConfig) -> str:
 
 
 def with_overrides(data: dict[str, Any], overrides: Iterable[str]) -> dict[str, Any]:
-    """A copy of raw settings with each `a.b=value` put in; values are read as YAML, list entries by number.
+    """A copy of raw settings with each `a.b=value` put in; list entries go by number.
+
+    Text stands as it is, without quotes or escapes; other values are YAML.
 
     Raises:
         UsageError: an override has no '=', or its name leads through something that is no section.
@@ -93,7 +99,20 @@ def with_overrides(data: dict[str, Any], overrides: Iterable[str]) -> dict[str, 
 
 
 def _value(name: str, text: str) -> Any:
-    return parse_config(f"value: {text}", f"--set {name}")["value"] if text.strip() else None
+    """Text for a setting that is text, as it stands; YAML for all others. Empty means None."""
+    if not text.strip():
+        return None
+    return text if _is_text(name) else parse_config(f"value: {text}", f"--set {name}")["value"]
+
+
+def _is_text(name: str) -> bool:
+    if re.fullmatch(r"rewards\.\d+\.\w+", name):
+        fields: Mapping[str, FieldInfo] = RewardSettings.model_fields
+        name = name.rpartition(".")[2]
+    else:
+        fields = fields_of(RunConfig)
+    kind = fields[name].annotation if name in fields else None
+    return kind is str or (typing.get_origin(kind) is types.UnionType and str in typing.get_args(kind))
 
 
 def _put(target: Any, parts: list[str], value: Any, override: str) -> None:

@@ -55,8 +55,7 @@ def load(settings: DatasetSettings) -> DataSplits:
         DataError: the source cannot be read, lacks a mapped column, or holds too few rows.
     """
     if settings.source.startswith("builtin:"):
-        train, held_out = builtin_rows(settings)
-        rows_read = len(train) + len(held_out)
+        train, held_out, rows_read = builtin_rows(settings)
     else:
         rows = read_rows(settings)
         rows_read = len(rows)
@@ -139,9 +138,10 @@ def _read_csv(path: Path) -> list[Row]:
 
 
 def _read_parquet(path: Path) -> list[Row]:
-    import pandas
+    from pyarrow import parquet
 
-    return [{str(name): cell for name, cell in row.items()} for row in pandas.read_parquet(path).to_dict("records")]
+    rows: list[Row] = parquet.read_table(path).to_pylist()
+    return rows
 
 
 def _read_hub(settings: DatasetSettings) -> list[Row]:
@@ -160,7 +160,7 @@ def _read_hub(settings: DatasetSettings) -> list[Row]:
             f"cannot load {settings.source} (config {settings.config}, split {settings.split}) from the Hub: {reason}; "
             f"check the id and the network, or use a local file or {BUILTIN_DATASET}"
         ) from error
-    return list(itertools.islice(iter(loaded), settings.limit))
+    return list(loaded)
 
 
 # From rows to samples
@@ -222,10 +222,9 @@ def to_sample(row: Row, settings: DatasetSettings) -> Sample | None:
     turns = [message for message in before if message["role"] != "system"]
     messages = ([{"role": "system", "content": system}] if system else []) + turns + [{"role": "user", "content": text}]
     answer = None if settings.columns.answer is None else row.get(settings.columns.answer)
-    columns = {
-        **{str(key): cell for key, cell in row.items() if key != settings.columns.prompt},
-        "answer": answer,
-    }
+    columns = {str(key): cell for key, cell in row.items()}
+    if settings.columns.answer is not None:
+        columns["answer"] = answer
     return Sample(tuple(messages), text, answer, columns)
 
 

@@ -12,14 +12,14 @@ from grpo_studio.errors import ConfigError, StudioError
 from grpo_studio.preflight import check
 from grpo_studio.serving import require_free_port
 from grpo_studio.settings import PACKAGE_DIR, Settings
-from grpo_studio.store.folder import run_folders
+from grpo_studio.store.folder import RunFolder, run_folders
 
 PRESET = "quickstart"
 
 
 def start_unless_active(settings: Settings) -> str:
     """Queue the quickstart run, unless some run is queued or under way already; returns what was done, in words."""
-    active = [folder.run_id for folder in run_folders(settings.runs_dir) if not supervisor.state_of(folder).ended]
+    active = [folder.run_id for folder in run_folders(settings.runs_dir) if _is_active(folder)]
     if active:
         return f"{active[0]} is under way; no new run was started"
     report = check(read_preset(PRESET, settings.presets_dirs), settings)
@@ -29,10 +29,17 @@ def start_unless_active(settings: Settings) -> str:
     return f"{folder.run_id} was started"
 
 
+def _is_active(folder: RunFolder) -> bool:
+    try:
+        return not supervisor.state_of(folder).ended
+    except StudioError:
+        return False  # a damaged run says so on the page
+
+
 def main() -> int:
     """Start the run, then become the app."""
-    settings = Settings.from_env()
     try:
+        settings = Settings.from_env()
         require_free_port(settings.host, settings.port)
         print(start_unless_active(settings), flush=True)
     except StudioError as error:

@@ -35,8 +35,13 @@ def current_device() -> Device:
 
 
 def worker_environment() -> dict[str, str]:
-    """Variables that a worker on this machine wants; on a CPU those that measured faster."""
-    return {} if _gpu() else dict(CPU_ENVIRONMENT)
+    """Variables that a worker wants: the first GPU that may be seen; on a CPU what measured faster.
+
+    A trainer that sees several GPUs in one process would use torch's DataParallel, which TRL refuses.
+    """
+    if _gpu() is None:
+        return dict(CPU_ENVIRONMENT)
+    return {"CUDA_VISIBLE_DEVICES": (os.environ.get("CUDA_VISIBLE_DEVICES") or "0").split(",")[0]}
 
 
 def _cpu() -> Device:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from typing import Any
 
 from grpo_studio import data
@@ -63,15 +64,19 @@ def _world_problems(
     """What the model, the data set, the verifiers and the disk say; adds to `notes` and `derived`."""
     derived |= config.derived()
     yield from _model_problems(config, settings, notes)
+    if config.model.attn_implementation == "flash_attention_2" and find_spec("flash_attn") is None:
+        yield Problem("model.attn_implementation", "the package flash-attn is not installed", "install it, or use sdpa")
     columns: set[str] | None = None
+    golds: list[Any] = []
     try:
         splits = data.load(config.dataset)
         columns = {name for sample in splits.train[:1000] for name in sample.columns}
         derived |= _data_facts(config, splits)
         yield from _row_problems(config, splits, notes)
+        golds = [sample.answer for sample in splits.train]
     except DataError as error:
         yield _from_error("dataset.source", error)
-    yield from _verifier_problems(config, settings, columns)
+    yield from _verifier_problems(config, settings, columns, golds, notes)
     try:
         settings.require_writable()
     except StudioError as error:
@@ -127,8 +132,12 @@ def _row_problems(config: RunConfig, splits: data.DataSplits, notes: list[str]) 
         )
 
 
-def _verifier_problems(config: RunConfig, settings: Settings, columns: set[str] | None) -> Iterator[Problem]:
+def _verifier_problems(
+    config: RunConfig, settings: Settings, columns: set[str] | None, golds: list[Any], notes: list[str]
+) -> Iterator[Problem]:
     registry: Registry = discover(settings.rewards_dirs)
+    notes += [f"{failure.path.name} in rewards/ cannot be used: {failure.message}" for failure in registry.failures]
+    missing = sum(gold is None or gold == "" for gold in golds)
     for index, reward in enumerate(config.rewards):
         try:
             spec = registry.get(reward.verifier)
@@ -139,3 +148,11 @@ def _verifier_problems(config: RunConfig, settings: Settings, columns: set[str] 
         for message in problems_of(spec, reward.params, have):
             what, _, fix = message.rpartition("; ")
             yield Problem(f"rewards.{index}.params", what or message, fix if what else "see the verifier's file")
+        if "answer" not in spec.columns or not missing:
+            continue
+        if missing == len(golds):
+            column = config.dataset.columns.answer
+            wrong = f"{reward.label} needs the gold answer, and none of the {missing} rows has one in {column!r}"
+            yield Problem("dataset.columns.answer", wrong, "map the column that holds it")
+        else:
+            notes.append(f"{missing} of {len(golds)} rows have no gold answer; {reward.label} abstains on them")

@@ -5,14 +5,14 @@ Pure: settings in, problems out; nothing is read or fetched (that is `preflight`
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from grpo_studio.config import RunConfig, fields_of
+from grpo_studio.config import BUILTIN_DATASET, CISPO_CLAMP, RunConfig, fields_of
+from grpo_studio.naming import nearest_names
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,13 @@ def _algorithm_rules(config: RunConfig) -> Iterator[Problem]:
             f"({algorithm.prompts_per_step} prompts x G = {algorithm.group_size})",
             f"use {nearest}, or leave it empty",
         )
-    if config.effective_epsilon_high() < algorithm.epsilon and algorithm.loss_type != "cispo":
+    if algorithm.loss_type == "cispo" and config.effective_epsilon_high() < 1:
+        yield Problem(
+            "algorithm.epsilon_high",
+            f"cispo clamps the ratio itself to {algorithm.epsilon_high:g}, which shrinks every gradient",
+            f"use {CISPO_CLAMP:g}, or leave it empty",
+        )
+    elif config.effective_epsilon_high() < algorithm.epsilon:
         yield Problem(
             "algorithm.epsilon_high",
             f"{algorithm.epsilon_high:g} is below epsilon {algorithm.epsilon:g}",
@@ -137,6 +143,12 @@ def _algorithm_rules(config: RunConfig) -> Iterator[Problem]:
             "algorithm.delta",
             f"loss type {algorithm.loss_type} has no second clip bound",
             f"leave it empty, or use {_listed(DELTA_LOSSES)}",
+        )
+    if algorithm.warmup_ratio > 0 and algorithm.lr_schedule == "constant":
+        yield Problem(
+            "algorithm.warmup_ratio",
+            f"the constant schedule has no warm-up (found {algorithm.warmup_ratio:g})",
+            "use 0, or the schedule constant_with_warmup",
         )
     if algorithm.num_iterations > algorithm.steps:
         yield Problem(
@@ -155,11 +167,12 @@ def _data_rules(config: RunConfig) -> Iterator[Problem]:
             "put {prompt} where it belongs",
         )
     limit = config.dataset.limit
-    if limit is not None and limit - config.dataset.held_out < config.algorithm.prompts_per_step:
-        needed = config.dataset.held_out + config.algorithm.prompts_per_step
+    held_out = 0 if config.dataset.source == BUILTIN_DATASET else config.dataset.held_out
+    if limit is not None and limit - held_out < config.algorithm.prompts_per_step:
+        needed = held_out + config.algorithm.prompts_per_step
         yield Problem(
             "dataset.limit",
-            f"{limit} rows less {config.dataset.held_out} held out leave fewer than the "
+            f"{limit} rows less {held_out} held out leave fewer than the "
             f"{config.algorithm.prompts_per_step} prompts of a step",
             f"use at least {needed}, or hold out fewer rows",
         )
@@ -174,13 +187,6 @@ def value_at(config: BaseModel, dotted: str) -> Any:
     for part in dotted.split("."):
         value = getattr(value, part)
     return value
-
-
-def nearest_names(name: str, known: Iterable[str]) -> str:
-    """A hint for a mistyped name: the closest of `known`, or all of them when none is close."""
-    known = list(known)
-    close = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
-    return f"did you mean {_listed(close)}?" if close else f"known: {_listed(known)}"
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -29,6 +29,8 @@ class RunFacts:
         stop_requested: somebody asked it to stop.
         step: last recorded step, 0 for none.
         exit_code, signal: how the worker ended, when its parent saw it.
+        checkpoint: what the newest checkpoint event says, None when nothing was saved.
+        trouble: why the recorded events cannot be read, empty when they can.
     """
 
     events: Sequence[tuple[str, str]]
@@ -38,6 +40,8 @@ class RunFacts:
     step: int = 0
     exit_code: int | None = None
     signal: int | None = None
+    checkpoint: str | None = None
+    trouble: str = ""
 
 
 @dataclass(frozen=True)
@@ -63,6 +67,8 @@ def derive(facts: RunFacts) -> RunState:
     if not facts.started:
         return RunState("queued", "waits for its turn")
     if not facts.alive:
+        if facts.stop_requested and facts.signal == signals.SIGTERM and facts.step == 0:
+            return RunState("stopped", "stopped on request as it began")
         return RunState("killed", _killed_reason(facts))
     if facts.stop_requested:
         return RunState("stopping", "finishes the step, then saves a checkpoint")
@@ -74,12 +80,15 @@ def derive(facts: RunFacts) -> RunState:
 
 def _killed_reason(facts: RunFacts) -> str:
     where = f"last step {facts.step}" if facts.step else "before its first step"
+    saved = f"; {facts.checkpoint}" if facts.checkpoint else "; no checkpoint was saved"
+    if facts.trouble:
+        return f"ended, and what it recorded cannot be read: {facts.trouble}"
     if facts.signal is not None:
         hint = ", likely out of memory" if facts.signal == signals.SIGKILL and not facts.stop_requested else ""
-        return f"killed by signal {facts.signal} ({_signal_name(facts.signal)}{hint}), {where}"
+        return f"killed by signal {facts.signal} ({_signal_name(facts.signal)}{hint}), {where}{saved}"
     if facts.exit_code is not None:
-        return f"the worker ended without a word (exit code {facts.exit_code}), {where}; see its log"
-    return f"the worker is gone without a word, {where}; see its log"
+        return f"the worker ended without a word (exit code {facts.exit_code}), {where}{saved}; see its log"
+    return f"the worker is gone without a word, {where}{saved}; see its log"
 
 
 def _signal_name(number: int) -> str:

@@ -17,20 +17,24 @@ SPACE_STORAGE = Path("/data")
 
 @dataclass(frozen=True)
 class Settings:
-    """Paths are absolute. `home` holds runs, rewards, presets and the queue; `cache` holds converted models."""
+    """Paths are absolute. `home` holds runs, rewards, presets and the queue; `cache` holds converted models.
+
+    `grace_seconds` is the time a worker has, after a stop was asked for, to finish its step and save.
+    """
 
     home: Path
     runs_dir: Path
     cache: Path
     host: str = "127.0.0.1"
     port: int = 7860
+    grace_seconds: float = 300.0
 
     @classmethod
     def from_env(cls, env: Mapping[str, str] | None = None) -> Settings:
-        """Read GRPO_STUDIO_HOME, GRPO_STUDIO_CACHE, GRPO_STUDIO_HOST and GRPO_STUDIO_PORT.
+        """Read GRPO_STUDIO_HOME, _CACHE, _HOST, _PORT and _GRACE.
 
         Raises:
-            ConfigError: the port is not a number from 1 to 65535.
+            ConfigError: the port is not a number from 1 to 65535, or the grace period is no number of seconds.
         """
         env = os.environ if env is None else env
         home = Path(env.get("GRPO_STUDIO_HOME") or _default_home(env)).expanduser().resolve()
@@ -39,7 +43,7 @@ class Settings:
         if not port_text.isdecimal() or not 1 <= int(port_text) <= 65535:
             raise ConfigError(f"GRPO_STUDIO_PORT is {port_text!r}; give a number from 1 to 65535")
         host = env.get("GRPO_STUDIO_HOST") or "127.0.0.1"
-        return cls(home=home, runs_dir=home / "runs", cache=cache, host=host, port=int(port_text))
+        return cls(home, home / "runs", cache, host, int(port_text), _grace(env.get("GRPO_STUDIO_GRACE") or "300"))
 
     def with_runs_dir(self, runs_dir: str | None) -> Settings:
         """The same settings with another runs folder; `None` changes nothing."""
@@ -76,6 +80,16 @@ class Settings:
                     f"cannot write to the runs folder {folder}: {error.strerror or error}; "
                     "set GRPO_STUDIO_HOME or --runs-dir to a folder that you can write to"
                 ) from error
+
+
+def _grace(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds < 1e9:
+        raise ConfigError(f"GRPO_STUDIO_GRACE is {text!r}; give a number of seconds, such as 300")
+    return seconds
 
 
 def _default_home(env: Mapping[str, str]) -> str:

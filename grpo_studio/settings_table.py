@@ -77,7 +77,9 @@ def _choices(annotation: Any) -> tuple[Any, ...]:
 
 
 def _kind(annotation: Any) -> str:
-    names = {str: "text", bool: "true or false", int: "whole number", float: "number"}
+    names = {str: "text", bool: "true or false", int: "whole number", float: "number", dict: "mapping"}
+    if typing.get_origin(annotation) is dict:
+        return names[dict]
     parts = typing.get_args(annotation) or (annotation,)
     return next((names[part] for part in parts if part in names), "see the description")
 

@@ -17,11 +17,13 @@ class StopFlag:
     training: bool = False
 
     def request(self) -> None:
-        """Ask for a stop.
+        """Ask for a stop; asking again changes nothing.
 
         Raises:
             StoppedEarlyError: training has not begun.
         """
+        if self.requested:
+            return
         self.requested = True
         if not self.training:
             raise StoppedEarlyError

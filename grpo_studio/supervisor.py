@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import shutil
 import time
+from pathlib import Path
 from typing import Any
 
 from grpo_studio import dispatcher
 from grpo_studio.catalog import BUILTIN_MODELS, Progress, fetch, locate
 from grpo_studio.config import RunConfig
-from grpo_studio.errors import StoreError
+from grpo_studio.data import is_on_hub
+from grpo_studio.errors import StoreError, StudioError
 from grpo_studio.job_queue import JobQueue
-from grpo_studio.process_identity import is_alive
 from grpo_studio.run_state import RunFacts, RunState, derive
 from grpo_studio.settings import Settings
 from grpo_studio.store.folder import RunFolder, create_run, write_whole
 from grpo_studio.store.reader import RunReader
 from grpo_studio.store.writer import RunWriter
+from grpo_studio.worker_process import is_running, signal_worker
+
+NOTED_WITHIN = 3.0
+"""Seconds that a dispatcher is given to note how a dead worker ended."""
 
 
 def submit(
@@ -32,10 +38,26 @@ def submit(
     location = locate(config.model.id, settings.cache)
     if location.kind == "builtin" and not location.ready:
         fetch(BUILTIN_MODELS[location.id], settings.cache, progress)
-    folder = create_run(settings.runs_dir, config, name)
-    JobQueue(settings.queue_path).add(folder.path)
-    dispatcher.ensure_running(settings)
+    folder = create_run(settings.runs_dir, with_whole_paths(config), name)
+    queue = JobQueue(settings.queue_path)
+    try:
+        queue.add(folder.path)
+        dispatcher.ensure_running(settings)
+    except StudioError:
+        queue.remove(folder.path, only_waiting=True)
+        shutil.rmtree(folder.path, ignore_errors=True)
+        raise
     return folder
+
+
+def with_whole_paths(config: RunConfig) -> RunConfig:
+    """The configuration with local paths made absolute: the worker runs in another folder than who asked for it."""
+    model, source = config.model, config.dataset.source
+    if Path(model.id).expanduser().is_dir():
+        model = model.model_copy(update={"id": str(Path(model.id).expanduser().resolve())})
+    if not source.startswith("builtin:") and not is_on_hub(source):
+        source = str(Path(source).expanduser().resolve())
+    return config.model_copy(update={"model": model, "dataset": config.dataset.model_copy(update={"source": source})})
 
 
 def stop(folder: RunFolder, settings: Settings) -> None:
@@ -52,29 +74,33 @@ def stop(folder: RunFolder, settings: Settings) -> None:
         return
     if not folder.stop_request.exists():
         write_whole(folder.stop_request, str(time.time()))
-    dispatcher.signal_worker(folder)
+    signal_worker(folder)
     dispatcher.ensure_running(settings)
 
 
 def facts_of(folder: RunFolder) -> RunFacts:
     """What the disk and the process table say about a run's newest attempt."""
     process = folder.process()
-    alive = process is not None and dispatcher.on_this_host(process) and is_alive(process.pid, process.started)
+    alive = is_running(process)  # before the events: a worker that ends in between has told its end by then
+    trouble = ""
     try:
         with RunReader(folder.database) as reader:
             events = reader.events()
             step = reader.last_step()
-    except StoreError:
-        events, step = [], 0
+    except StoreError as error:
+        events, step, trouble = [], 0, str(error)
     attempt = process.attempt if process else 1
+    newest = [event for event in events if event.attempt == attempt]
     return RunFacts(
-        events=[(event.kind, event.message) for event in events if event.attempt == attempt],
+        events=[(event.kind, event.message) for event in newest],
         started=process is not None,
         alive=alive,
         stop_requested=folder.stop_request.exists(),
         step=step,
         exit_code=process.exit_code if process else None,
         signal=process.signal if process else None,
+        checkpoint=next((event.message for event in reversed(newest) if event.kind == "checkpoint_saved"), None),
+        trouble=trouble,
     )
 
 
@@ -107,11 +133,15 @@ def summary(folder: RunFolder) -> dict[str, Any]:
     }
 
 
-def wait_until_ended(folder: RunFolder, limit: float | None = None, poll: float = 0.5) -> RunState:
-    """Block until the run has ended, or `limit` seconds have passed; the state then."""
-    deadline = None if limit is None else time.monotonic() + limit
+def wait_until_ended(folder: RunFolder, settings: Settings, poll: float = 0.5) -> RunState:
+    """Block until the run has ended and what served it is done with it; its state then.
+
+    A worker is dead a moment before the dispatcher has noted how it ended.
+    """
     while not (state := state_of(folder)).ended:
-        if deadline is not None and time.monotonic() > deadline:
-            break
         time.sleep(poll)
+    queue, deadline = JobQueue(settings.queue_path), time.monotonic() + NOTED_WITHIN
+    while time.monotonic() < deadline and any(job.run_dir == folder.path for job in queue.jobs()):
+        time.sleep(0.1)
+        state = state_of(folder)
     return state

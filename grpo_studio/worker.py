@@ -20,6 +20,7 @@ from grpo_studio.settings import Settings
 from grpo_studio.stopping import Outcome, StopFlag, StoppedEarlyError
 from grpo_studio.store.folder import RunFolder
 from grpo_studio.store.writer import RunWriter
+from grpo_studio.worker_process import record_of
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -30,7 +31,10 @@ def main(arguments: list[str] | None = None) -> int:
         return 2
     folder = RunFolder(Path(arguments[0]).resolve())
     process = folder.process()
-    writer = RunWriter(folder.database, attempt=process.attempt if process else 1)
+    if process is None:  # the starter notes it too, unless it died just then
+        process = record_of(os.getpid())
+        folder.write_process(process)
+    writer = RunWriter(folder.database, attempt=process.attempt)
     try:
         return _attempt(folder, writer)
     finally:
@@ -65,6 +69,8 @@ def _run(folder: RunFolder, writer: RunWriter) -> Outcome:
         stop.request()
 
     signal.signal(signal.SIGTERM, on_sigterm)
+    if folder.stop_request.exists():
+        stop.request()
     writer.event("preparing", "loading the libraries")
     config, settings = folder.config(), Settings.from_env()
     if locate(config.model.id, settings.cache).kind != "hub" and not is_on_hub(config.dataset.source):

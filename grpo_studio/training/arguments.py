@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import torch
@@ -25,7 +26,7 @@ def grpo_arguments(config: RunConfig, output_dir: Path) -> GRPOConfig:
         max_steps=algorithm.steps,
         learning_rate=algorithm.learning_rate,
         lr_scheduler_type=algorithm.lr_schedule,
-        warmup_steps=algorithm.warmup_ratio,
+        warmup_steps=math.ceil(algorithm.warmup_ratio * algorithm.steps),
         optim=algorithm.optimizer,
         max_grad_norm=algorithm.max_grad_norm,
         loss_type=algorithm.loss_type,
@@ -51,7 +52,6 @@ def grpo_arguments(config: RunConfig, output_dir: Path) -> GRPOConfig:
         },
         use_cpu=on_cpu,
         bf16=not on_cpu and dtype == "bfloat16",
-        fp16=not on_cpu and dtype == "float16",
         save_strategy="steps" if checkpoint.every else "no",
         save_steps=checkpoint.every or algorithm.steps,
         save_total_limit=checkpoint.keep,

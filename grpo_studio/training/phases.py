@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 
 import psutil
@@ -23,12 +23,12 @@ KEEP_EVERY = 1.0
 class PhaseClock:
     """Times phases so that they add up to the wall time: entering one stops the clock of the one around it.
 
-    `at_end` is called as each phase ends, while it still is the current one.
+    `at_turn` is called whenever the phase is about to change, while the old one still is the current one.
     """
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
-        self.at_end: Callable[[], None] = lambda: None
+        self.at_turn: Callable[[], None] = lambda: None
         self._stack: list[str] = [OTHER]
         self._since = time.perf_counter()
 
@@ -46,20 +46,20 @@ class PhaseClock:
             self.leave()
 
     def enter(self, name: str) -> None:
+        self.at_turn()
         self._settle()
         self._stack.append(name)
 
     def leave(self) -> None:
-        self.at_end()
+        self.at_turn()
         self._settle()
         if len(self._stack) > 1:
             self._stack.pop()
 
-    def take(self) -> dict[str, float]:
-        """Seconds by phase since the last call."""
+    def take(self, only: Collection[str] | None = None) -> dict[str, float]:
+        """Seconds by phase since they were last taken; with `only` those phases, and the others go on counting."""
         self._settle()
-        taken, self.seconds = self.seconds, {}
-        return taken
+        return {phase: self.seconds.pop(phase) for phase in list(self.seconds) if only is None or phase in only}
 
     def _settle(self) -> None:
         now = time.perf_counter()
@@ -78,6 +78,7 @@ class MemoryWatch:
         self.paused = False
         self._clock = clock
         self._device = device
+        self._on_gpu = device.type == "cuda"
         self._process = psutil.Process()
         self._samples: list[MemorySample] = []
         self._peaks: dict[str, MemorySample] = {}
@@ -87,11 +88,11 @@ class MemoryWatch:
         self._thread = threading.Thread(target=self._run, name="memory-watch", daemon=True)
 
     def start(self) -> None:
-        self._clock.at_end = self._look
+        self._clock.at_turn = self._turn
         self._thread.start()
 
     def stop(self) -> None:
-        self._clock.at_end = lambda: None
+        self._clock.at_turn = lambda: None
         self._stop.set()
         self._thread.join(timeout=2)
 
@@ -108,10 +109,16 @@ class MemoryWatch:
         while not self._stop.wait(SAMPLE_EVERY):
             self._look()
 
-    def _look(self) -> None:
+    def _turn(self) -> None:
+        """A phase ends: take its peak, and let the GPU's allocator begin a new one."""
+        self._look(ends_phase=True)
+        if self._on_gpu:
+            torch.cuda.reset_peak_memory_stats(self._device)
+
+    def _look(self, ends_phase: bool = False) -> None:
         if self.paused:
             return
-        sample = self._sample()
+        sample = self._sample(ends_phase)
         with self._lock:
             best = self._peaks.get(sample.phase)
             if best is None or _bytes(sample) > _bytes(best):
@@ -120,15 +127,15 @@ class MemoryWatch:
                 self._samples.append(sample)
                 self._kept_at = sample.ts
 
-    def _sample(self) -> MemorySample:
-        on_gpu = self._device.type == "cuda"
+    def _sample(self, ends_phase: bool) -> MemorySample:
+        allocated = torch.cuda.max_memory_allocated if ends_phase else torch.cuda.memory_allocated
         return MemorySample(
             ts=time.time(),
             step=self.step,
             phase=self._clock.current,
             device=str(self._device),
-            allocated=torch.cuda.memory_allocated(self._device) if on_gpu else None,
-            reserved=torch.cuda.memory_reserved(self._device) if on_gpu else None,
+            allocated=allocated(self._device) if self._on_gpu else None,
+            reserved=torch.cuda.memory_reserved(self._device) if self._on_gpu else None,
             rss=self._process.memory_info().rss,
         )
 

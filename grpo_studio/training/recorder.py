@@ -29,21 +29,24 @@ NOT_PART_OF_A_STEP = ("evaluate", "save")
 class Recorder:
     """A `StepListener` that writes. One a run, used on the main thread."""
 
-    def __init__(self, writer: RunWriter, clock: PhaseClock, memory: MemoryWatch) -> None:
+    def __init__(
+        self, writer: RunWriter, clock: PhaseClock, memory: MemoryWatch, masks_truncated: bool = False
+    ) -> None:
         self._writer = writer
         self._clock = clock
         self._memory = memory
+        self._masks_truncated = masks_truncated
         self._tokens = 0
         self._trouble_told: set[str] = set()
+        memory.step = 1
 
     def batch_scored(self, step: int, batch: ScoredBatch) -> None:
         """Record the groups of a generation batch, so that they can be read while the update still runs."""
         groups = batch.groups()
         self._tokens += sum(batch.tokens)
-        self._memory.step = step
         with self._writer.transaction():
             self._writer.groups(step, groups)
-            self._writer.metrics(step, batch_metrics(groups))
+            self._writer.metrics(step, batch_metrics(groups, self._masks_truncated))
             self._tell_verifier_trouble(step, groups)
 
     def step_done(self, step: int, logs: Mapping[str, Any]) -> None:
@@ -58,11 +61,28 @@ class Recorder:
         if self._tokens:
             metrics["throughput/completion_tokens_per_s"] = self._tokens / max(step_seconds, 1e-9)
         self._tokens = 0
+        self._memory.step = step + 1
         with self._writer.transaction():
             self._writer.metrics(step, metrics)
             self._writer.phase_times(step, seconds)
             self._writer.memory_samples(samples)
             self._tell_non_finite(step, metrics)
+
+    def aside_done(self, step: int) -> None:
+        """Record the time of evaluation and saving that lay outside the steps: before the first or after the last."""
+        seconds = self._clock.take(NOT_PART_OF_A_STEP)
+        samples, peaks = self._memory.take()
+        metrics = {f"time/{phase}": value for phase, value in seconds.items()}
+        metrics |= {f"memory/peak/{phase}": float(peaks[phase]) for phase in seconds if phase in peaks}
+        with self._writer.transaction():
+            self._writer.metrics(step, metrics)
+            self._writer.phase_times(step, seconds)
+            self._writer.memory_samples(samples)
+
+    def checkpoint_saved(self, step: int) -> None:
+        """Record that a checkpoint lies on the disk, and what it took."""
+        self.aside_done(step)
+        self._writer.event("checkpoint_saved", f"checkpoint-{step} saved", data={"step": step})
 
     def evaluated(self, step: int, groups: Sequence[GroupRecord]) -> dict[str, float | None]:
         """Record scored held-out rows; returns their metrics."""

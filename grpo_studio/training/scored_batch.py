@@ -70,8 +70,11 @@ def weighted_reward(scores: Sequence[ScoreRecord]) -> float | None:
     return total
 
 
-def batch_metrics(groups: Sequence[GroupRecord]) -> dict[str, float | None]:
-    """The metrics of one generation batch that follow from its groups, by their recorded names."""
+def batch_metrics(groups: Sequence[GroupRecord], masks_truncated: bool = False) -> dict[str, float | None]:
+    """The metrics of one generation batch that follow from its groups, by their recorded names.
+
+    The effective batch leaves out dead groups, whose advantages are rounding at most, and what the loss masks.
+    """
     completions = [item for group in groups for item in group.completions]
     rewards = [item.reward for item in completions if item.reward is not None]
     kinds = [group_kind(group) for group in groups]
@@ -81,7 +84,14 @@ def batch_metrics(groups: Sequence[GroupRecord]) -> dict[str, float | None]:
         "group/mixed": kinds.count("mixed") / len(kinds),
         "group/all_good": kinds.count("all_good") / len(kinds),
         "group/all_bad": kinds.count("all_bad") / len(kinds),
-        "group/effective_batch": float(sum(1 for item in completions if abs(item.advantage or 0.0) > EQUAL)),
+        "group/effective_batch": float(
+            sum(
+                abs(item.advantage or 0.0) > EQUAL and not (masks_truncated and item.truncated)
+                for group, kind in zip(groups, kinds, strict=True)
+                if kind == "mixed"
+                for item in group.completions
+            )
+        ),
         "advantage/abs_mean": mean_or_none([abs(item.advantage) for item in completions if item.advantage is not None]),
         "completion/length_mean": mean_or_none([float(item.tokens) for item in completions]),
         "completion/truncated": mean_or_none([float(item.truncated) for item in completions]),

@@ -75,35 +75,38 @@ class Session:
         )
         held_out = splits.held_out[: self.config.evaluation.rows]
         score_held_out = self._evaluation(trainer, tokenizer, held_out, judged, recorder)
-        trainer.add_callback(_StepCallback(self.config, self._stop, self._clock, self._writer, score_held_out))
+        trainer.add_callback(_StepCallback(self.config, self._stop, self._clock, recorder, score_held_out))
         memory.start()
         try:
             self._tell_setup(trainer, splits)
             if held_out:
                 self._preparing(f"scoring {len(held_out)} held-out rows before training")
             score_held_out(0)
+            recorder.aside_done(0)
             self._writer.event("training_started", f"training for {self.config.algorithm.steps} steps")
             self._stop.training = True
             self._clock.take()  # so that the first step is not charged with the loading before it
             trainer.train()
-            return self._conclude(trainer, score_held_out)
+            return self._conclude(trainer, recorder, score_held_out)
         finally:
             memory.stop()
 
     def _recorder(self, memory: MemoryWatch) -> Recorder:
-        return Recorder(self._writer, self._clock, memory)
+        return Recorder(self._writer, self._clock, memory, self.config.algorithm.mask_truncated)
 
-    def _conclude(self, trainer: StudioTrainer, score_held_out: Callable[[int], None]) -> Outcome:
+    def _conclude(self, trainer: StudioTrainer, recorder: Recorder, score_held_out: Callable[[int], None]) -> Outcome:
+        """Save, then score: whatever befalls the last evaluation, the weights are safe."""
         step = trainer.state.global_step
-        if self._stop.requested:
+        if self._stop.requested and step < self.config.algorithm.steps:
             return Outcome(step, stopped=True)
         if step == 0:
             raise DataError("training ended without a single step: the data set has too few rows for one batch")
-        score_held_out(step)
         final = self._folder.checkpoints / "final"
         with self._clock.phase("save"):
             trainer.save_model(str(final))
         self._writer.event("checkpoint_saved", f"final weights saved in {final.relative_to(self._folder.path)}")
+        score_held_out(step)
+        recorder.aside_done(step)
         return Outcome(step, stopped=False)
 
     def _model_source(self) -> str:
@@ -175,13 +178,13 @@ class _StepCallback(TrainerCallback):
         config: RunConfig,
         stop: StopFlag,
         clock: PhaseClock,
-        writer: RunWriter,
+        recorder: Recorder,
         score_held_out: Callable[[int], None],
     ) -> None:
         self._config = config
         self._stop = stop
         self._clock = clock
-        self._writer = writer
+        self._recorder = recorder
         self._score_held_out = score_held_out
 
     def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
@@ -201,9 +204,7 @@ class _StepCallback(TrainerCallback):
         return control
 
     def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        self._writer.event(
-            "checkpoint_saved", f"checkpoint-{state.global_step} saved", data={"step": state.global_step}
-        )
+        self._recorder.checkpoint_saved(state.global_step)
 
 
 def _dataset(tokenizer: Any, samples: Sequence[data.Sample]) -> Dataset:

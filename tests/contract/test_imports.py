@@ -22,6 +22,7 @@ def imported(path: Path, *, top_level_only: bool = False) -> Iterator[str]:
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
             yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
 def name_of(path: Path) -> str:

@@ -85,7 +85,9 @@ def test_settings_train(trained: Trained, overrides: list[str]) -> None:
 
 
 def test_the_learning_rate_follows_its_schedule(trained: Trained) -> None:
-    rates = trained("algorithm.steps=4", "algorithm.lr_schedule=constant_with_warmup", "algorithm.warmup_ratio=0.5")["optim/lr"]
+    rates = trained("algorithm.steps=4", "algorithm.lr_schedule=constant_with_warmup", "algorithm.warmup_ratio=0.5")[
+        "optim/lr"
+    ]
     assert [rates[step] for step in (1, 2, 3, 4)] == pytest.approx([0.0, 5e-4, 1e-3, 1e-3])
 
 

@@ -96,3 +96,33 @@ def test_missing_binary_and_huge_files_are_refused(tmp_path: Path) -> None:
     for path in (tmp_path / "none.yaml", binary, huge, tmp_path):
         with pytest.raises(ConfigError):
             read_config_file(path)
+
+
+@pytest.mark.parametrize(
+    ("override", "field", "value"),
+    [
+        ("dataset.prompt_template=#### {prompt}", "prompt_template", "#### {prompt}"),
+        ("dataset.prompt_template=Question: {prompt}", "prompt_template", "Question: {prompt}"),
+        ("dataset.system_prompt=Answer after #### only", "system_prompt", "Answer after #### only"),
+        ("dataset.config=2", "config", "2"),
+        ("dataset.config=", "config", None),
+        ("dataset.source=007", "source", "007"),
+    ],
+)
+def test_text_settings_are_taken_as_they_stand(override: str, field: str, value: str | None) -> None:
+    config = inspect(with_overrides({}, [override])).config
+    assert config is not None
+    assert getattr(config.dataset, field) == value
+
+
+def test_a_number_in_a_yaml_file_will_do_for_text() -> None:
+    config = inspect(parse_config("dataset: {config: 2}", "test")).config
+    assert config is not None
+    assert config.dataset.config == "2"
+
+
+def test_names_of_rewards_are_text_and_their_params_are_not() -> None:
+    raw = with_overrides(
+        {"rewards": [{"verifier": "regex_match"}]}, ["rewards.0.name=12", "rewards.0.params={pattern: '1'}"]
+    )
+    assert raw["rewards"][0] == {"verifier": "regex_match", "name": "12", "params": {"pattern": "1"}}

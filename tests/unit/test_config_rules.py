@@ -63,7 +63,7 @@ def test_micro_batch_that_does_not_divide_gets_the_nearest_that_does(micro_batch
 
 
 @pytest.mark.parametrize(
-    ("prompts", "group", "micro_batch", "accumulation"), [(4, 8, 32, 1), (16, 8, 32, 4), (1, 7, 7, 1), (11, 13, 13, 11)]
+    ("prompts", "group", "micro_batch", "accumulation"), [(4, 8, 16, 2), (16, 8, 16, 8), (1, 7, 7, 1), (11, 13, 13, 11)]
 )
 def test_batch_sizes_are_derived(prompts: int, group: int, micro_batch: int, accumulation: int) -> None:
     config = RunConfig.model_validate({"algorithm": {"prompts_per_step": prompts, "group_size": group}})
@@ -128,3 +128,27 @@ def test_what_is_right_can_still_be_checked_when_a_field_is_wrong() -> None:
     assert inspected.is_wrong("algorithm.group_size")
     assert inspected.is_wrong("algorithm")
     assert not inspected.is_wrong("model.id")
+
+
+def test_cispo_gets_its_own_bound_and_a_shrinking_one_is_refused() -> None:
+    cispo = RunConfig.model_validate({"algorithm": {"loss_type": "cispo"}})
+    assert cispo.effective_epsilon_high() == 5.0
+    assert RunConfig().effective_epsilon_high() == 0.2
+    small = {"algorithm": {"loss_type": "cispo", "epsilon_high": 0.2}}
+    assert "shrinks" in problems_by_field(small)["algorithm.epsilon_high"]
+
+
+def test_a_warm_up_that_the_schedule_does_not_have_is_refused() -> None:
+    assert "algorithm.warmup_ratio" in problems_by_field({"algorithm": {"warmup_ratio": 0.1}})
+    assert problems_by_field({"algorithm": {"warmup_ratio": 0.1, "lr_schedule": "linear"}}) == {}
+
+
+def test_a_limit_counts_before_the_held_out_rows_of_a_file_but_not_of_the_builtin_set() -> None:
+    assert problems_by_field({"dataset": {"limit": 20, "held_out": 20}}) == {}
+    assert "dataset.limit" in problems_by_field({"dataset": {"source": "rows.jsonl", "limit": 20, "held_out": 20}})
+
+
+@pytest.mark.parametrize(("steps", "iterations", "completions"), [(4, 1, 128), (4, 2, 64), (5, 2, 96)])
+def test_completions_in_all_count_the_last_batch_too(steps: int, iterations: int, completions: int) -> None:
+    config = RunConfig.model_validate({"algorithm": {"steps": steps, "num_iterations": iterations}})
+    assert config.derived()["completions_total"] == completions

@@ -20,13 +20,14 @@ def loaded(**settings: Any) -> data.DataSplits:
 
 @pytest.mark.parametrize("level", sorted(LEVELS))
 def test_every_level_has_train_and_held_out_rows_that_share_no_question(level: int) -> None:
-    train, held_out = builtin_rows(DatasetSettings(config=str(level), held_out=10_000))
+    train, held_out, total = builtin_rows(DatasetSettings(config=str(level), held_out=10_000))
 
     def canonical(row: Any) -> tuple[Any, ...]:
         left, sign, right = row["prompt"].split()
         return (sign, *(sorted((left, right)) if sign in "+x" else (left, right)))
 
     assert len(held_out) >= 5
+    assert total == len(train) + len(held_out)
     assert len(train) > len(held_out)
     assert not {canonical(row) for row in train} & {canonical(row) for row in held_out}
     for row in train + held_out:
@@ -110,7 +111,7 @@ def test_one_system_message_and_the_template_around_the_question(tmp_path: Path)
 def test_other_columns_reach_the_verifiers_under_their_names(tmp_path: Path) -> None:
     source = rows_file(tmp_path, [{"question": "q", "gold": "4", "tests": ["a"]}])
     settings = {"source": source, "held_out": 0, "columns": {"prompt": "question", "answer": "gold"}}
-    assert loaded(**settings).train[0].columns == {"gold": "4", "tests": ["a"], "answer": "4"}
+    assert loaded(**settings).train[0].columns == {"question": "q", "gold": "4", "tests": ["a"], "answer": "4"}
 
 
 @pytest.mark.parametrize(
@@ -150,3 +151,30 @@ def test_gsm8k_is_read_and_its_gold_kept(shared_dir: Path) -> None:
     assert splits.rows_read == 1319
     assert len(splits.held_out) == 100
     assert all("####" in sample.answer for sample in splits.train)
+
+
+def test_chat_prompts_and_whole_numbers_survive_parquet(tmp_path: Path) -> None:
+    import pyarrow
+    from pyarrow import parquet
+
+    chat = [{"role": "user", "content": "2 + 2"}]
+    table = pyarrow.Table.from_pylist([{"prompt": chat, "answer": 4}, {"prompt": chat, "answer": None}])
+    parquet.write_table(table, tmp_path / "rows.parquet")
+    samples = loaded(source=str(tmp_path / "rows.parquet"), held_out=0).train
+    assert [(sample.question, sample.answer) for sample in samples] == [("2 + 2", 4), ("2 + 2", None)]
+
+
+def test_without_a_mapped_answer_verifiers_get_none(tmp_path: Path) -> None:
+    source = rows_file(tmp_path, [{"prompt": "q", "gold": "1"}])
+    splits = loaded(source=source, held_out=0, columns={"prompt": "prompt", "answer": None})
+    assert "answer" not in splits.train[0].columns
+
+
+def test_rows_read_counts_the_whole_set(tmp_path: Path) -> None:
+    assert loaded(held_out=4).rows_read == 100
+    assert (
+        loaded(
+            source=rows_file(tmp_path, [{"prompt": f"q{n}", "answer": "1"} for n in range(30)]), limit=10, held_out=2
+        ).rows_read
+        == 30
+    )

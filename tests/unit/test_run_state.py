@@ -47,3 +47,17 @@ def test_killed_after_a_stop_request_does_not_blame_memory() -> None:
 def test_preparing_tells_what_is_being_done() -> None:
     facts = RunFacts([("preparing", "reading"), ("preparing", "loading")], started=True, alive=True)
     assert derive(facts).reason == "loading"
+
+
+def test_killed_names_the_last_checkpoint() -> None:
+    killed = RunFacts([STARTED], started=True, alive=False, step=7, signal=9, checkpoint="checkpoint-5 saved")
+    assert "checkpoint-5 saved" in derive(killed).reason
+    assert "no checkpoint" in derive(RunFacts([STARTED], started=True, alive=False, step=7, signal=9)).reason
+
+
+def test_a_stop_that_meets_the_worker_before_it_listens_is_a_stop() -> None:
+    assert derive(RunFacts([], started=True, alive=False, stop_requested=True, signal=15)).state == "stopped"
+
+
+def test_a_record_that_cannot_be_read_is_said_so() -> None:
+    assert "malformed" in derive(RunFacts([], started=True, alive=False, trouble="run.db is malformed")).reason

@@ -1,0 +1,133 @@
+"""A run's worker seen from outside: start it in a session of its own, signal it, wait for it, clear up after it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import psutil
+
+from grpo_studio.devices import worker_environment
+from grpo_studio.process_identity import is_alive, start_token
+from grpo_studio.settings import Settings
+from grpo_studio.store.folder import ProcessRecord, RunFolder
+from grpo_studio.store.writer import RunWriter
+
+POLL = 0.25
+"""Seconds between two looks at a worker."""
+RECORD_WITHIN = 5.0
+"""A worker whose starter died notes itself in process.json within this many seconds."""
+
+
+def run_to_the_end(folder: RunFolder, settings: Settings) -> None:
+    """Start a run's worker and wait until it has ended; how it ended is noted in process.json."""
+    with folder.log.open("ab") as log:
+        worker = subprocess.Popen(
+            [sys.executable, "-m", "grpo_studio.worker", str(folder.path)],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            env={**os.environ, **worker_environment(), "PYTHONUNBUFFERED": "1"},
+            cwd=folder.path,
+            start_new_session=True,
+        )
+    folder.write_process(record_of(worker.pid))
+    if folder.stop_request.exists():  # asked for before there was a process to signal
+        signal_worker(folder)
+    while worker.poll() is None:
+        if grace_is_over(folder, settings):
+            kill_session(worker.pid)
+            worker.wait()
+        else:
+            time.sleep(POLL)
+    folder.record_exit(worker.returncode)
+    kill_session(worker.pid)
+
+
+def wait_for_adopted(folder: RunFolder, settings: Settings) -> None:
+    """Wait for a worker that an earlier dispatcher started, and clear up after it.
+
+    How an adopted worker ended cannot be learned, only that it did. When none was ever started, the run has failed.
+    """
+    deadline = time.monotonic() + RECORD_WITHIN
+    while (process := folder.process()) is None and time.monotonic() < deadline:
+        time.sleep(POLL)
+    if process is None:
+        note_failure(folder, "the worker was never started: what served the queue ended just then; start the run again")
+        return
+    if not on_this_host(process):
+        return
+    was_alive = False
+    while is_alive(process.pid, process.started):
+        was_alive = True
+        if grace_is_over(folder, settings):
+            kill_session(process.session)
+        time.sleep(POLL)
+    if was_alive:
+        kill_session(process.session)
+
+
+def note_failure(folder: RunFolder, message: str) -> None:
+    """Record that a run failed before it had a worker to say so itself."""
+    writer = RunWriter(folder.database, attempt=1)
+    writer.event("run_failed", message, level="error")
+    writer.close()
+
+
+def record_of(pid: int) -> ProcessRecord:
+    """What process.json holds for the worker of a first attempt."""
+    return ProcessRecord(pid=pid, started=start_token(pid) or "gone", session=pid, host=socket.gethostname(), attempt=1)
+
+
+def on_this_host(process: ProcessRecord) -> bool:
+    return process.host == socket.gethostname()
+
+
+def is_running(process: ProcessRecord | None) -> bool:
+    """Whether that very process still runs here."""
+    return process is not None and on_this_host(process) and is_alive(process.pid, process.started)
+
+
+def signal_worker(folder: RunFolder, number: int = signal.SIGTERM) -> None:
+    """Signal a run's worker if it still is the process that was started."""
+    process = folder.process()
+    if process is not None and is_running(process):
+        os.kill(process.pid, number)
+
+
+def grace_is_over(folder: RunFolder, settings: Settings) -> bool:
+    """Whether a stop was asked for so long ago that the worker is killed."""
+    try:
+        asked = float(folder.stop_request.read_text())
+    except (FileNotFoundError, ValueError):
+        return False
+    return time.time() - asked > settings.grace_seconds
+
+
+def kill_session(session: int) -> None:
+    """End all processes of a worker's session and wait for them: judges, what verifiers started, data loaders."""
+    for _ in range(20):
+        members = _members(session)
+        if not members:
+            return
+        for process in members:
+            try:
+                process.kill()
+            except psutil.NoSuchProcess:
+                continue
+        psutil.wait_procs(members, timeout=1)
+
+
+def _members(session: int) -> list[psutil.Process]:
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if os.getsid(process.pid) == session and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+        except (ProcessLookupError, PermissionError, psutil.Error):
+            continue
+    return found
