@@ -221,11 +221,10 @@ def to_sample(row: Row, settings: DatasetSettings) -> Sample | None:
         system = next((message["content"] for message in before if message["role"] == "system"), None)
     turns = [message for message in before if message["role"] != "system"]
     messages = ([{"role": "system", "content": system}] if system else []) + turns + [{"role": "user", "content": text}]
-    answer = None if settings.columns.answer is None else row.get(settings.columns.answer)
     columns = {str(key): cell for key, cell in row.items()}
     if settings.columns.answer is not None:
-        columns["answer"] = answer
-    return Sample(tuple(messages), text, answer, columns)
+        columns["answer"] = row.get(settings.columns.answer)
+    return Sample(tuple(messages), text, columns.get("answer"), columns)
 
 
 def split_messages(value: Any) -> tuple[list[dict[str, str]], str]:

@@ -109,17 +109,18 @@ def grace_is_over(folder: RunFolder, settings: Settings) -> bool:
 
 
 def kill_session(session: int) -> None:
-    """End all processes of a worker's session and wait for them: judges, what verifiers started, data loaders."""
-    for _ in range(20):
-        members = _members(session)
-        if not members:
-            return
+    """End all processes of a worker's session, until none is left: judges, what verifiers started, data loaders.
+
+    The worker itself is not waited for: its exit status belongs to whoever started it.
+    """
+    deadline = time.monotonic() + 10
+    while (members := _members(session)) and time.monotonic() < deadline:
         for process in members:
             try:
                 process.kill()
             except psutil.NoSuchProcess:
                 continue
-        psutil.wait_procs(members, timeout=1)
+        time.sleep(0.05)
 
 
 def _members(session: int) -> list[psutil.Process]:

@@ -15,12 +15,15 @@ ROOT = Path(__file__).resolve().parent.parent
 TINY_RUN = ("--set", "algorithm.steps=3", "--set", "algorithm.prompts_per_step=2", "--set", "algorithm.group_size=4")
 
 
-def studio(*arguments: str, home: Path, timeout: float = 120, **env: str) -> subprocess.CompletedProcess[str]:
+def studio(
+    *arguments: str, home: Path, timeout: float = 120, cwd: Path = ROOT, **env: str
+) -> subprocess.CompletedProcess[str]:
     """`python -m grpo_studio ARGUMENTS` with that home folder."""
-    environment = {**os.environ, "GRPO_STUDIO_HOME": str(home), "GRPO_STUDIO_CACHE": str(home / "cache"), **env}
+    paths = {"GRPO_STUDIO_HOME": str(home), "GRPO_STUDIO_CACHE": str(home / "cache"), "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, **paths, **env}
     return subprocess.run(
         [sys.executable, "-m", "grpo_studio", *arguments],
-        cwd=ROOT, env=environment, capture_output=True, text=True, timeout=timeout, check=False,
+        cwd=cwd, env=environment, capture_output=True, text=True, timeout=timeout, check=False,
     )  # fmt: skip
 
 

@@ -184,3 +184,43 @@ def test_a_wrong_number_does_not_hide_a_wrong_model(tmp_path: Path) -> None:
         problem["field"] for problem in as_json(studio("check", *QUICK, *settings, "--json", home=tmp_path))["problems"]
     }
     assert fields == {"algorithm.group_size", "model.id", "dataset.source"}
+
+
+def test_score_of_a_verifier_without_cases_is_an_error(tmp_path: Path) -> None:
+    cases = tmp_path / "cases.jsonl"
+    cases.write_text(
+        '{"id": "a", "reward": "math_numeric", "completion": "4", "answer": "4", "params": {}, "expected": 1.0}'
+    )
+    result = studio("score", "--cases", str(cases), "--reward", "math_numerik", home=tmp_path)
+    assert result.returncode == 1
+    assert "no case of math_numerik" in result.stderr
+
+
+@pytest.mark.parametrize("name", ["GRPO_STUDIO_PORT", "GRPO_STUDIO_GRACE"])
+def test_a_wrong_variable_is_one_line_everywhere(tmp_path: Path, name: str) -> None:
+    environment = {**os.environ, "GRPO_STUDIO_HOME": str(tmp_path), name: "abc"}
+    for program in (["app.py"], ["-m", "grpo_studio.demo"], ["-m", "grpo_studio", "runs"]):
+        result = subprocess.run(
+            [sys.executable, *program],
+            cwd=ROOT,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert result.returncode == 1
+        assert len(result.stderr.strip().splitlines()) == 1, result.stderr
+        assert name in result.stderr
+
+
+def test_a_run_that_can_learn_nothing_is_refused(tmp_path: Path) -> None:
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text("\n".join(json.dumps({"prompt": f"{number} + 1", "answer": None}) for number in range(50)))
+    settings = ("--set", f"dataset.source={rows}")
+    report = as_json(studio("check", *QUICK, *settings, "--json", home=tmp_path))
+    assert [problem["field"] for problem in report["problems"]] == ["dataset.columns.answer"]
+    rows.write_text(rows.read_text().replace("answer", "gold"))
+    settings = (*settings, "--set", "dataset.columns.answer=")
+    unmapped = as_json(studio("check", *QUICK, *settings, "--json", home=tmp_path))
+    assert [problem["field"] for problem in unmapped["problems"]] == ["rewards.0.params"]

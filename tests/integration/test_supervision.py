@@ -5,15 +5,19 @@ from __future__ import annotations
 import json
 import os
 import signal
+import time
 from pathlib import Path
 
 import psutil
 import pytest
-from studio_process import as_json, studio, tiny_train, wait_for
+from studio_process import TINY_RUN, as_json, studio, tiny_train, wait_for
 
-from grpo_studio import supervisor
+from grpo_studio import dispatcher, supervisor
+from grpo_studio.config import RunConfig
+from grpo_studio.job_queue import JobQueue
 from grpo_studio.process_identity import is_alive
-from grpo_studio.store.folder import ProcessRecord, RunFolder
+from grpo_studio.settings import Settings
+from grpo_studio.store.folder import ProcessRecord, RunFolder, create_run
 from grpo_studio.store.reader import RunReader
 
 LONG = ("--set", "algorithm.steps=100000")
@@ -107,14 +111,55 @@ def test_a_dispatcher_that_died_is_replaced_and_the_run_goes_on(tmp_path: Path, 
     folder = start(tiny_model, tmp_path)
     wait_for(lambda: step_of(folder) >= 1, what="a step")
     process = worker_of(folder)
-    dispatcher = psutil.Process(process.pid).parent()
-    assert dispatcher is not None
-    assert "grpo_studio.dispatcher" in dispatcher.cmdline()
-    dispatcher.kill()
+    server = psutil.Process(process.pid).parent()
+    assert server is not None
+    assert "grpo_studio.dispatcher" in server.cmdline()
+    server.kill()
     step = step_of(folder)
     wait_for(lambda: step_of(folder) > step, what="a step after the dispatcher's death")
     assert supervisor.state_of(folder).state == "running"
     assert as_json(studio("stop", folder.run_id, "--json", home=tmp_path))["state"] == "stopped"
+
+
+def test_a_stop_while_the_worker_starts_is_kept(tmp_path: Path, tiny_model: Path) -> None:
+    for pause in (0.0, 0.6, 1.5):
+        folder = start(tiny_model, tmp_path)
+        time.sleep(pause)
+        stopped = as_json(studio("stop", folder.run_id, "--json", home=tmp_path))
+        assert (stopped["state"], stopped["step"]) == ("stopped", 0), (pause, stopped["reason"])
+
+
+def test_a_run_whose_worker_was_never_started_has_failed(settings: Settings) -> None:
+    """What served the queue died after it took the job and before it started a worker."""
+    folder = create_run(settings.runs_dir, RunConfig(), "orphan")
+    queue = JobQueue(settings.queue_path)
+    queue.add(folder.path)
+    assert queue.take(folder.path)
+    dispatcher.ensure_running(settings)
+    assert supervisor.wait_until_ended(folder, settings).state == "failed"
+    assert "never started" in supervisor.state_of(folder).reason
+    assert queue.jobs() == []
+
+
+def test_local_paths_mean_the_folder_that_they_were_typed_in(tmp_path: Path, tiny_model: Path) -> None:
+    place = tmp_path / "place"
+    place.mkdir()
+    (place / "model").symlink_to(tiny_model)
+    rows = [json.dumps({"prompt": f"{number} + 1", "answer": str(number + 1)}) for number in range(20)]
+    (place / "rows.jsonl").write_text("\n".join(rows))
+    local = ("--set", "model.id=model", "--set", "dataset.source=rows.jsonl", "--set", "dataset.held_out=2")
+    result = studio("train", "--preset", "quickstart", *TINY_RUN, *local, "--wait", "--json", home=tmp_path, cwd=place)
+    assert as_json(result)["state"] == "finished", result.stdout
+
+
+def test_a_damaged_run_hides_no_other(tmp_path: Path) -> None:
+    whole = create_run(tmp_path / "runs", RunConfig(), "whole")
+    for name, damage in (("config", "config.yaml"), ("process", "process.json")):
+        (create_run(tmp_path / "runs", RunConfig(), name).path / damage).write_text("algorithm: {steps: many}")
+    rows = {row["run"]: row for row in json.loads(studio("runs", "--json", home=tmp_path).stdout)}
+    assert rows[whole.run_id]["state"] == "queued"
+    assert sum("error" in row for row in rows.values()) == 2
+    assert studio("runs", home=tmp_path).stdout.count("unreadable") == 2
 
 
 def test_tokens_reach_the_worker_by_environment_only(tmp_path: Path, tiny_model: Path) -> None:
@@ -144,9 +189,6 @@ def test_a_reused_pid_is_not_taken_for_the_worker(tmp_path: Path, tiny_model: Pa
 
 @pytest.mark.parametrize("name", ["../../x", "/etc/passwd", "a" * 300, "", "..", "\x00", "run\nname"])
 def test_run_names_cannot_leave_the_runs_folder(tmp_path: Path, tiny_model: Path, name: str) -> None:
-    from grpo_studio.config import RunConfig
-    from grpo_studio.store.folder import create_run
-
     folder = create_run(tmp_path / "runs", RunConfig(), name)
     assert folder.path.parent == tmp_path / "runs"
     assert folder.path.is_dir()
