@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import Any
 
 from grpo_studio import data
 from grpo_studio.catalog import BUILTIN_MODELS, locate
-from grpo_studio.config import RunConfig
+from grpo_studio.config import DatasetSettings, RunConfig
 from grpo_studio.errors import DataError, ModelError, StudioError
 from grpo_studio.hub import require_readable
 from grpo_studio.rules import Problem, inspect
 from grpo_studio.settings import Settings
 from grpo_studio.verifiers import Registry, discover, problems_of
+
+Loader = Callable[[DatasetSettings], data.DataSplits]
 
 
 @dataclass(frozen=True)
@@ -46,20 +48,20 @@ class CheckReport:
         }
 
 
-def check(raw: Mapping[str, Any], settings: Settings) -> CheckReport:
-    """Find all problems of raw settings; reads the data set and verifiers, loads no model, starts nothing."""
+def check(raw: Mapping[str, Any], settings: Settings, load: Loader = data.load) -> CheckReport:
+    """Find all problems of raw settings; reads data (by `load`) and verifiers, loads no model, starts nothing."""
     inspected = inspect(raw)
     problems, config = list(inspected.problems), inspected.repaired
     notes: list[str] = []
     derived: dict[str, Any] = {}
     if config is not None:
-        found = _world_problems(config, settings, notes, derived)
+        found = _world_problems(config, settings, notes, derived, load)
         problems += [problem for problem in found if not inspected.is_wrong(problem.field)]
     return CheckReport(inspected.config, problems, notes, derived)
 
 
 def _world_problems(
-    config: RunConfig, settings: Settings, notes: list[str], derived: dict[str, Any]
+    config: RunConfig, settings: Settings, notes: list[str], derived: dict[str, Any], load: Loader
 ) -> Iterator[Problem]:
     """What the model, the data set, the verifiers and the disk say; adds to `notes` and `derived`."""
     derived |= config.derived()
@@ -69,7 +71,7 @@ def _world_problems(
     columns: set[str] | None = None
     golds: list[Any] = []
     try:
-        splits = data.load(config.dataset)
+        splits = load(config.dataset)
         columns = {name for sample in splits.train[:1000] for name in sample.columns}
         derived |= _data_facts(config, splits)
         yield from _row_problems(config, splits, notes)
@@ -148,7 +150,7 @@ def _verifier_problems(
         for message in problems_of(spec, reward.params, have):
             what, _, fix = message.rpartition("; ")
             yield Problem(f"rewards.{index}.params", what or message, fix if what else "see the verifier's file")
-        if "answer" not in spec.columns or not missing:
+        if "answer" not in spec.columns or "answer" not in have or not missing:
             continue
         if missing == len(golds):
             column = config.dataset.columns.answer

@@ -6,7 +6,7 @@ import functools
 from dataclasses import dataclass
 from typing import Any
 
-from grpo_studio import data
+from grpo_studio import data, preflight
 from grpo_studio.catalog import BUILTIN_MODELS, locate
 from grpo_studio.config import RunConfig
 from grpo_studio.errors import ModelError
@@ -22,8 +22,10 @@ class RenderedPrompt:
     answer: str | None
 
 
-def preview(config: RunConfig, settings: Settings, count: int = 3) -> list[RenderedPrompt]:
-    """The first `count` training prompts.
+def preview(
+    config: RunConfig, settings: Settings, count: int = 3, load: preflight.Loader = data.load
+) -> list[RenderedPrompt]:
+    """The first `count` training prompts of the data set that `load` reads.
 
     Raises:
         StudioError: the data or the tokenizer cannot be read, or a built-in model was not fetched yet.
@@ -37,7 +39,7 @@ def preview(config: RunConfig, settings: Settings, count: int = 3) -> list[Rende
             f"{model.title} is fetched when a run starts ({model.wheel_bytes / 1e6:.0f} MB, once); prompts show then"
         )
     tokenizer = _tokenizer(str(location.path or location.id), config.model.revision)
-    samples = data.load(config.dataset).train[:count]
+    samples = load(config.dataset).train[:count]
     rendered = [(render(tokenizer, sample.messages), sample.answer) for sample in samples]
     return [
         RenderedPrompt(text, token_count(tokenizer, text), None if answer is None else str(answer))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
@@ -11,12 +12,13 @@ from grpo_studio.plots.figure import GREY, Figure, figure, has_values, line, num
 GB = 1e9
 
 
-def memory_figure(frame: pd.DataFrame, run: str, words: dict[str, str]) -> Figure:
+def memory_figure(frame: pd.DataFrame, run: str, words: Mapping[str, str], names: Mapping[str, str]) -> Figure:
     """Draw what the device allocated, or the process's resident memory where the device keeps no count (CPU).
 
     Args:
         frame: columns ts, step, phase, allocated, reserved, rss; bytes, in order of time.
-        words: "allocated", "reserved", "rss", "peak" (with {size}).
+        words: "allocated", "reserved", "rss", "peak" (with {size}), "memory_hover" (the template of a sample's note).
+        names: what each phase is called.
     """
     if frame.empty:
         return figure(run, [])
@@ -26,14 +28,14 @@ def memory_figure(frame: pd.DataFrame, run: str, words: dict[str, str]) -> Figur
     traces = [line(minutes, values, words[main], "var(--ink-3)", 1, hoverinfo="skip")]
     if main == "allocated" and has_values(frame["reserved"]):
         traces.append(line(minutes, frame["reserved"] / GB, words["reserved"], GREY, 1))
-    traces += _by_phase(frame.assign(minutes=minutes, value=values))
+    traces += _by_phase(frame.assign(minutes=minutes, value=values), words["memory_hover"], names)
     layout: dict[str, Any] = {"hovermode": "closest", "xaxis": {"ticksuffix": " min"}}
     if has_values(values):
         layout |= _peak_line(float(values.max()), words["peak"])
     return figure(run, traces, yaxis={"ticksuffix": " GB", "rangemode": "tozero", "nticks": 5}, **layout)
 
 
-def _by_phase(frame: pd.DataFrame) -> list[dict[str, Any]]:
+def _by_phase(frame: pd.DataFrame, hover: str, names: Mapping[str, str]) -> list[dict[str, Any]]:
     return [
         {
             "type": "scatter",
@@ -41,9 +43,9 @@ def _by_phase(frame: pd.DataFrame) -> list[dict[str, Any]]:
             "x": numbers(part["minutes"]),
             "y": numbers(part["value"], 4),
             "customdata": [int(step) for step in part["step"]],
-            "name": str(phase),
+            "name": names.get(str(phase), str(phase)),
             "marker": {"color": phase_colour(str(phase)), "size": 4},
-            "hovertemplate": "%{y:.3~g} GB · step %{customdata}",
+            "hovertemplate": hover,
         }
         for phase, part in frame.groupby("phase", sort=False)
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
@@ -11,8 +12,13 @@ from grpo_studio.plots.figure import Figure, figure, numbers, phase_colour
 ORDER = ("rollout", "score", "reference", "loss", "optimizer", "sync", "evaluate", "save", "other")
 
 
-def time_figure(frame: pd.DataFrame, run: str) -> Figure:
-    """Seconds by phase as stacked bars. `frame` is indexed by step, one column a phase."""
+def time_figure(frame: pd.DataFrame, run: str, names: Mapping[str, str]) -> Figure:
+    """Seconds by phase as stacked bars.
+
+    Args:
+        frame: indexed by step, one column a phase.
+        names: what each phase is called.
+    """
     known = [phase for phase in ORDER if phase in frame]
     phases = [*known, *(str(name) for name in frame if name not in ORDER)]
     steps = [int(step) for step in frame.index]
@@ -21,7 +27,7 @@ def time_figure(frame: pd.DataFrame, run: str) -> Figure:
             "type": "bar",
             "x": steps,
             "y": numbers(frame[phase], 3),
-            "name": phase,
+            "name": names.get(phase, phase),
             "marker": {"color": phase_colour(phase), "line": {"width": 0}},
             "hovertemplate": "%{y:.3~g} s",
         }

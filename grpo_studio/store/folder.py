@@ -12,10 +12,12 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from grpo_studio.config import RunConfig
 from grpo_studio.config_files import dump_config, read_config_file
-from grpo_studio.errors import RunNotFoundError, StoreError
-from grpo_studio.rules import nearest_names
+from grpo_studio.errors import ConfigError, RunNotFoundError, StoreError
+from grpo_studio.naming import nearest_names
 from grpo_studio.store.writer import RunWriter
 
 RUN_ID = re.compile(r"[a-z0-9][a-z0-9-]{0,99}")
@@ -73,9 +75,17 @@ class RunFolder:
         """The configuration as started.
 
         Raises:
-            ConfigError: config.yaml is missing or damaged.
+            ConfigError: config.yaml is missing or damaged, or holds a setting that this program cannot read.
         """
-        return RunConfig.model_validate(read_config_file(self.config_path))
+        raw = read_config_file(self.config_path)
+        try:
+            return RunConfig.model_validate(raw)
+        except ValidationError as error:
+            first, *others = error.errors(include_url=False)
+            where = ".".join(str(part) for part in first["loc"]) or "settings"
+            more = f" (and {len(others)} more)" if others else ""
+            reason = " ".join(str(first["msg"]).split())
+            raise ConfigError(f"{where} cannot be read: {reason}{more}, in {self.config_path}") from error
 
     def process(self) -> ProcessRecord | None:
         """The latest worker, or None when none was ever started."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -34,12 +35,21 @@ class Cursor:
     memory: int
 
 
+@dataclass(frozen=True)
+class Span:
+    """The rows of an attempt that still count: those of steps before the first step of any later attempt."""
+
+    attempt: int
+    before: int | None
+
+
 class RunReader:
     """A read-only view of one run.db; safe beside its writer. Use as a context manager."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._db = open_for_reading(path)
+        self._spans: tuple[Span, ...] | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -57,6 +67,15 @@ class RunReader:
             return self._db.execute(statement, parameters).fetchall()
         except sqlite3.Error as error:
             raise StoreError(f"cannot read {self.path}: {error}") from error
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """All that is read within is of one moment, whatever the writer does meanwhile."""
+        self.rows("BEGIN")
+        try:
+            yield
+        finally:
+            self.rows("COMMIT")
 
     def cursor(self) -> Cursor:
         return Cursor(*(self._newest(table) for table in ("metric", "prompt_group", "event", "memory_sample")))
@@ -91,10 +110,45 @@ class RunReader:
             )
         )
 
-    def counts(self, split: str = "train") -> tuple[int, int]:
-        """How many groups, and how many completions, were recorded."""
+    def spans(self) -> tuple[Span, ...]:
+        """What of each attempt still counts, oldest attempt first; looked up once for a reader.
+
+        Every look goes to the end of an index or table, however long the run is.
+        """
+        if self._spans is None:
+            tables = ("metric", "prompt_group", "phase_time")
+            newest = [self.rows(f"SELECT attempt FROM {table} ORDER BY id DESC LIMIT 1") for table in tables]
+            last = max((int(rows[0][0]) for rows in newest if rows), default=1)
+            spans: list[Span] = []
+            before: int | None = None
+            for attempt in range(last, 0, -1):
+                spans.append(Span(attempt, before))
+                start = self.rows("SELECT min(step) FROM metric WHERE name = 'optim/loss' AND attempt = ?", (attempt,))[
+                    0
+                ][0]
+                if start is not None:
+                    before = int(start) if before is None else min(before, int(start))
+            self._spans = tuple(reversed(spans))
+        return self._spans
+
+    def counts(self, split: str = "train", after: int = 0) -> tuple[int, int]:
+        """How many groups, and how many completions, were recorded in groups of ids after `after`."""
+        if after == 0:
+            return self._all_counts(split)
+        groups, completions = self.rows(
+            "SELECT count(*), sum((SELECT count(*) FROM completion WHERE group_id = g.id)) FROM prompt_group g "
+            "WHERE id > ? AND +split = ?",
+            (after, split),
+        )[0]
+        return int(groups), int(completions or 0)
+
+    def _all_counts(self, split: str) -> tuple[int, int]:
+        """From the indices alone: of the completions, all but those of other splits, which are few."""
         groups = self.rows("SELECT count(*) FROM prompt_group WHERE split = ?", (split,))[0][0]
-        completions = self.rows(
-            "SELECT count(*) FROM completion JOIN prompt_group g ON g.id = group_id WHERE split = ?", (split,)
+        everything = self.rows("SELECT count(*) FROM completion")[0][0]
+        others = self.rows(
+            "SELECT count(*) FROM prompt_group g CROSS JOIN completion c ON c.group_id = g.id "
+            "WHERE g.split < ? OR g.split > ?",
+            (split, split),
         )[0][0]
-        return int(groups), int(completions)
+        return int(groups), int(everything) - int(others)

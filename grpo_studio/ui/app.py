@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import ipaddress
 import os
+import sys
 
 import gradio as gr
+from starlette.middleware import Middleware
 
 from grpo_studio import dispatcher
 from grpo_studio.job_queue import JobQueue
 from grpo_studio.serving import require_free_port
 from grpo_studio.settings import Settings
 from grpo_studio.ui import frame, launch, live, runs
+from grpo_studio.ui.same_origin import SameOrigin
 
 QUEUE_EVERY = 0.2
 
@@ -44,8 +48,27 @@ def serve(demo: gr.Blocks, settings: Settings) -> None:
         head=frame.head(),
         theme=gr.themes.Base(font="sans-serif", font_mono="monospace"),
         prevent_thread_lock=True,
+        app_kwargs={"middleware": [Middleware(SameOrigin)]},
     )
     # Gradio looks at its event queue every millisecond: 7 % of a core for ever, and no page here uses that queue.
     demo._queue.sleep_when_free = demo._queue.progress_update_sleep_when_free = QUEUE_EVERY
+    if not is_loopback(settings.host):
+        print(exposure(settings), file=sys.stderr, flush=True)
     print(f"GRPO Studio: http://{settings.host}:{settings.port}", flush=True)
     demo.block_thread()
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address can be reached from this machine alone."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def exposure(settings: Settings) -> str:
+    """What it means to serve on an address that others can reach, in one line."""
+    return (
+        f"warning: anyone who can reach {settings.host}:{settings.port} can start and stop runs and read files; "
+        "there is no sign-in yet"
+    )

@@ -22,6 +22,7 @@ from grpo_studio.errors import StudioError
 from grpo_studio.job_queue import JobQueue
 from grpo_studio.settings import Settings
 from grpo_studio.ui import strings
+from grpo_studio.ui.guard import answer_of, told
 
 ASSETS = Path(__file__).resolve().parent / "assets"
 PLOTLY_SCRIPT = Path(plotly.__file__).resolve().parent / "package_data" / "plotly.min.js"
@@ -66,19 +67,16 @@ def add_view(page: str, script: str, functions: Sequence[ServerFunction], settin
         html_template=f'<div class="studio" data-page="{page}"></div>',
         js_on_load=_start_script(context),
         apply_default_css=False,
-        server_functions=[guarded(function) for function in [*functions, _status_function(settings)]],
+        server_functions=[guarded(function) for function in [*functions, status_function(settings)]],
         elem_classes=["studio-page"],
     )
 
 
 def guarded(function: ServerFunction) -> ServerFunction:
-    """The function, with an error for a person turned into `{"error": line}` and numbers made safe for JSON."""
+    """The function, with any error turned into `{"error": line}`."""
 
     def call(request: Any = None) -> Answer:
-        try:
-            return function(request if isinstance(request, Mapping) else {})
-        except StudioError as error:
-            return {"error": str(error)}
+        return answer_of(function.__name__, lambda: function(request if isinstance(request, Mapping) else {}))
 
     # The name is what the script calls; functools.wraps would also hand gradio the inner signature.
     call.__name__ = function.__name__
@@ -99,12 +97,17 @@ def number_of(request: Mapping[str, Any], key: str, least: int = 0, most: int = 
     return value if least <= value <= most else None
 
 
-def _status_function(settings: Settings) -> ServerFunction:
+def status_function(settings: Settings) -> ServerFunction:
+    """What the top bar asks: this machine and the queue."""
+
     def frame_status(request: Mapping[str, Any]) -> Answer:
         """The badges of the top bar: this machine and the queue."""
         device = _device(int(time.monotonic() / DEVICE_FOR))
-        waiting = sum(job.taken is None for job in JobQueue(settings.queue_path).jobs())
-        return {"device": device.name, "used": device.used, "total": device.total, "queued": waiting}
+        status: Answer = {"device": device.name, "used": device.used, "total": device.total}
+        try:
+            return status | {"queued": sum(job.taken is None for job in JobQueue(settings.queue_path).jobs())}
+        except StudioError as error:
+            return status | {"queued": None, "queue_problem": told("the queue", error)}
 
     return frame_status
 

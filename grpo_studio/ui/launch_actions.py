@@ -1,14 +1,13 @@
 """What the launch page may ask of the server: plain data in, plain data out, no gradio.
 
 What comes from a browser is hostile: it is capped in size, judged by `rules` and `preflight` alone, and no path is
-made from it but the slug of a preset's name below the home folder. Trouble comes back as {"error": one line}.
+made from it but the slug of a preset's name below the home folder. Trouble comes back as {"error": one line} (`guard`).
 """
 
 from __future__ import annotations
 
 import functools
 import json
-import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -19,13 +18,15 @@ from grpo_studio.config import RunConfig
 from grpo_studio.errors import ConfigError, StudioError, UsageError
 from grpo_studio.settings import BUNDLED_PRESETS, Settings
 from grpo_studio.store.folder import run_folders, slug, write_whole
+from grpo_studio.ui import strings
+from grpo_studio.ui.checks import Checks, DataCache
 from grpo_studio.ui.form import describe_form, describe_verifier
+from grpo_studio.ui.guard import answer_of
 from grpo_studio.ui.launch_command import command_for, complete
 from grpo_studio.ui.launch_starts import Starts
 from grpo_studio.ui.model_facts import model_facts
 from grpo_studio.verifiers.discovery import discover
 
-log = logging.getLogger(__name__)
 LARGEST_REQUEST_BYTES = 200_000
 FIRST_PRESET = "quickstart"
 RECENT_RUNS = 8
@@ -33,17 +34,11 @@ Action = Callable[["LaunchActions", Any], dict[str, Any]]
 
 
 def answered(action: Action) -> Action:
-    """The one boundary between a request and the program: size and form are checked, errors become data."""
+    """The action behind the one boundary for requests; their size and form are checked first."""
 
     @functools.wraps(action)
     def wrapper(self: LaunchActions, request: Any = None) -> dict[str, Any]:
-        try:
-            return action(self, _checked_request(request))
-        except StudioError as error:
-            return {"error": " ".join(str(error).split())}
-        except Exception as error:
-            log.exception("the launch page's request %s failed", action.__name__)
-            return {"error": f"{action.__name__} failed: {type(error).__name__}; the app's log has the details"}
+        return answer_of(action.__name__, lambda: action(self, _checked_request(request)))
 
     return wrapper
 
@@ -68,6 +63,8 @@ class LaunchActions:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self._starts = Starts(settings)
+        self._data = DataCache()
+        self._checks = Checks()
 
     @answered
     def describe_launch(self, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -101,12 +98,13 @@ class LaunchActions:
 
     def _suggestions(self, presets: list[dict[str, Any]]) -> dict[str, list[dict[str, str]]]:
         """Values for the free-text pickers: what is built in, what the presets use, what was used of late."""
-        configs = [(RunConfig().model_dump(mode="json"), "built in")]
-        configs += [(preset["settings"], f"preset {preset['name']}") for preset in presets]
+        words = strings.load()["launch"]["origins"]
+        configs = [(RunConfig().model_dump(mode="json"), words["builtin"])]
+        configs += [(preset["settings"], words["preset"].format(name=preset["name"])) for preset in presets]
         for folder in list(run_folders(self.settings.runs_dir))[:RECENT_RUNS]:
             try:
-                configs.append((folder.config().model_dump(mode="json"), "used recently"))
-            except (StudioError, ValueError):
+                configs.append((folder.config().model_dump(mode="json"), words["recent"]))
+            except StudioError:
                 continue  # a damaged run is told of on the Runs page; here it only suggests nothing
         suggested: dict[str, list[dict[str, str]]] = {"model.id": [], "dataset.source": []}
         for settings, origin in configs:
@@ -114,26 +112,32 @@ class LaunchActions:
                 section, key = name.split(".")
                 value = str(settings[section][key])
                 if value not in [row["value"] for row in rows]:
-                    rows.append({"value": value, "note": "built in" if value.startswith("builtin:") else origin})
+                    rows.append({"value": value, "note": words["builtin"] if value.startswith("builtin:") else origin})
         return suggested
 
     @answered
     def check_draft(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """{"ok", "problems", "notes", "derived", "model"} of a draft."""
+        """{"ok", "problems", "notes", "derived", "model"} of a draft, or {"superseded": True}.
+
+        `page` and `ticket` name the page that asks and count its questions: one is answered at a time, the newest.
+        """
         draft = _draft(request)
+        page, ticket = str(request.get("page") or "")[:64], request.get("ticket")
+        return self._checks.newest(page, ticket, lambda: self._check(draft)) or {"superseded": True}
+
+    def _check(self, draft: Mapping[str, Any]) -> dict[str, Any]:
         model = draft.get("model")
         model_id = model.get("id") if isinstance(model, Mapping) else None
         facts = model_facts(model_id, self.settings.cache) if isinstance(model_id, str) else {}
-        return {**preflight.check(draft, self.settings).as_dict(), "model": facts}
+        return {**preflight.check(draft, self.settings, self._data.load).as_dict(), "model": facts}
 
     @answered
     def preview_prompts(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """{"prompts": [{"text", "tokens", "answer"}]}: the first prompts as the model will see them."""
         draft = _draft(request)
         # What else is wrong with the draft does not matter to its prompts.
-        shown = preview.preview(
-            _valid_config({key: draft[key] for key in ("model", "dataset") if key in draft}), self.settings
-        )
+        config = _valid_config({key: draft[key] for key in ("model", "dataset") if key in draft})
+        shown = preview.preview(config, self.settings, load=self._data.load)
         return {"prompts": [{"text": item.text, "tokens": item.tokens, "answer": item.answer} for item in shown]}
 
     @answered

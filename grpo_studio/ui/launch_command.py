@@ -11,6 +11,8 @@ from typing import Any
 import yaml
 
 from grpo_studio.config import RewardSettings, RunConfig, fields_of
+from grpo_studio.config_files import with_overrides
+from grpo_studio.errors import StudioError
 
 
 def complete(data: Mapping[str, Any]) -> dict[str, Any]:
@@ -64,10 +66,24 @@ def command_for(preset: str, settings_of_preset: Mapping[str, Any], draft: Mappi
     words = ["python", "-m", "grpo_studio", "train", "--preset", shlex.quote(preset)]
     for field, value in differences(settings_of_preset, draft).items():
         shown = [_short(item) for item in value] if field == "rewards" and isinstance(value, list) else value
-        words += ["--set", shlex.quote(f"{field}={as_yaml(shown)}")]
+        words += ["--set", shlex.quote(f"{field}={_written(field, shown)}")]
     if name:
         words += ["--name", shlex.quote(name)]
     return " ".join(words)
+
+
+def _written(field: str, value: Any) -> str:
+    """The value as `--set` reads it: text stands as it is where the setting is text, else it is YAML."""
+    if isinstance(value, str):
+        try:
+            read: Any = with_overrides({}, [f"{field}={value}"])
+        except StudioError:
+            return as_yaml(value)
+        for part in field.split("."):
+            read = read[part]
+        if read == value:
+            return value
+    return as_yaml(value)
 
 
 def _short(reward: Any) -> Any:

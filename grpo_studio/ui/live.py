@@ -15,9 +15,11 @@ from grpo_studio.settings import Settings
 from grpo_studio.store.folder import RUN_ID, RunFolder, find_run, is_run, run_folders
 from grpo_studio.store.log import tail
 from grpo_studio.store.reader import RunReader
-from grpo_studio.ui import frame, live_view
-from grpo_studio.ui.live_view import Answer, LiveRun
-from grpo_studio.ui.run_states import state_of
+from grpo_studio.ui import frame, live_charts, live_view
+from grpo_studio.ui.guard import told
+from grpo_studio.ui.live_run import LiveRun, config_of, run_name
+from grpo_studio.ui.live_view import Answer
+from grpo_studio.ui.run_states import UNREADABLE, state_of
 
 MEMORY_EVERY = 8.0
 """Seconds of samples after which the memory chart is drawn anew although no step has ended."""
@@ -61,11 +63,11 @@ class LiveActions:
             return {"empty": True}
         known = request.get("cursor") if isinstance(request.get("cursor"), Mapping) else None
         state = state_of(folder)
-        with RunReader(folder.database) as reader:
+        with RunReader(folder.database) as reader, reader.snapshot():
             cursor: Answer = asdict(reader.cursor()) | {"state": state.state, "reason": state.reason}
             if known is not None and all(known.get(key) == value for key, value in cursor.items()):
                 return {"cursor": dict(known)}
-            run = LiveRun(folder, live_view.config_of(folder.path), state)
+            run = LiveRun(folder, config_of(folder.path), state)
             return _news(run, reader, cursor, known or {})
 
     def live_step(self, request: Mapping[str, Any]) -> Answer:
@@ -102,12 +104,19 @@ class LiveActions:
     def live_runs(self, request: Mapping[str, Any]) -> Answer:
         """The newest runs, for the picker."""
         folders = [folder for folder, _ in zip(run_folders(self.settings.runs_dir), range(PICKER_RUNS), strict=False)]
-        runs = [{"id": f.run_id, "name": live_view.run_name(f.run_id), "state": state_of(f).state} for f in folders]
-        return {"runs": runs}
+        return {"runs": [self._listed(folder) for folder in folders]}
+
+    def _listed(self, folder: RunFolder) -> Answer:
+        """A run in the picker; one that cannot be read does not cost the others."""
+        listed: Answer = {"id": folder.run_id, "name": run_name(folder.run_id)}
+        try:
+            return listed | {"state": state_of(folder).state}
+        except Exception as error:
+            return listed | {"state": UNREADABLE, "problem": told(f"the run {folder.run_id}", error)}
 
     def live_stop(self, request: Mapping[str, Any]) -> Answer:
-        """Ask the run to stop; returns at once."""
-        return stop_run(self._required(request), self.settings)
+        """Ask the run that is named to stop, never just the newest; returns at once."""
+        return stop_run(chosen_run(self.settings, request), self.settings)
 
     def _folder(self, request: Mapping[str, Any]) -> RunFolder | None:
         """The run that is asked for, the newest when none is; None when there are no runs at all."""
@@ -123,7 +132,7 @@ class LiveActions:
 
     def _run(self, request: Mapping[str, Any]) -> LiveRun:
         folder = self._required(request)
-        return LiveRun(folder, live_view.config_of(folder.path), state_of(folder))
+        return LiveRun(folder, config_of(folder.path), state_of(folder))
 
 
 def chosen_run(settings: Settings, request: Mapping[str, Any]) -> RunFolder:
@@ -156,14 +165,15 @@ def _news(run: LiveRun, reader: RunReader, cursor: Answer, known: Mapping[str, A
         news["about"] = live_view.about(run)
     stepped = cursor["metric"] != known.get("metric")
     if stepped:
-        news["charts"] = live_view.charts(run, reader, shown)
+        news["charts"] = live_charts.charts(run, reader, shown)
     if cursor["group"] != known.get("group"):
         news["groups"] = live_view.map_of_groups(run, reader)
     if cursor["event"] != known.get("event"):
         news["events"] = live_view.events(queries.recent_events(reader, _whole(known.get("event"))))
+        news["events_total"] = queries.count_events(reader)
     newest, drawn = queries.newest_memory_time(reader), known.get("memory_time")
     if stepped or not isinstance(drawn, int | float) or newest - drawn >= MEMORY_EVERY or run.state.ended:
-        news["memory"], drawn = live_view.memory_chart(run, reader), newest
+        news["memory"], drawn = live_charts.memory_chart(run, reader), newest
     return {"cursor": cursor | {"memory_time": drawn}} | news
 
 

@@ -1,68 +1,19 @@
-"""What the Live page shows of one run, composed from queries and plots. Plain values, ready for JSON."""
+"""What the Live page shows of one run but for its charts: facts, progress, groups, events. Plain values for JSON."""
 
 from __future__ import annotations
 
-import re
-import statistics
-from dataclasses import asdict, dataclass
-from functools import lru_cache
-from pathlib import Path
+from dataclasses import asdict
 from typing import Any
 
 import pandas as pd
 
-from grpo_studio import plots, queries
-from grpo_studio.config import RunConfig
+from grpo_studio import queries
 from grpo_studio.group_kind import GroupKind, kind_of_group
 from grpo_studio.plots.figure import tidy, verifier_colour
-from grpo_studio.run_state import RunState
-from grpo_studio.store.folder import RunFolder
 from grpo_studio.store.reader import Event, RunReader
-from grpo_studio.ui import strings
-
-RUN_NAME = re.compile(r"\d{8}-\d{6}-(?P<slug>.+)-[0-9a-f]{4}")
-SPARK_POINTS = 60
-CORE_METRICS = (
-    "reward/mean", "reward/std", "group/mixed", "group/all_good", "group/all_bad", "completion/length_mean",
-    "completion/truncated", "policy/kl", "policy/entropy", "policy/clip_low", "policy/clip_high", "optim/loss",
-    "optim/grad_norm", "time/step", "throughput/completion_tokens_per_s",
-)  # fmt: skip
+from grpo_studio.ui.live_run import LiveRun
 
 Answer = dict[str, Any]
-
-
-@lru_cache(maxsize=256)
-def config_of(path: Path) -> RunConfig:
-    """A run's settings, read once: config.yaml never changes."""
-    return RunFolder(path).config()
-
-
-@dataclass(frozen=True)
-class LiveRun:
-    """A run as the page needs it: its folder, its settings, its state at this moment."""
-
-    folder: RunFolder
-    config: RunConfig
-    state: RunState
-
-    @property
-    def name(self) -> str:
-        return run_name(self.folder.run_id)
-
-    @property
-    def rewards(self) -> list[tuple[str, float]]:
-        return [(reward.label, reward.weight) for reward in self.config.rewards]
-
-    @property
-    def reachable(self) -> float:
-        """The greatest reward that the weights allow, for verifiers that score from 0 to 1."""
-        return sum(max(weight, 0.0) for _, weight in self.rewards)
-
-
-def run_name(run_id: str) -> str:
-    """The name that a person gave, out of the id."""
-    match = RUN_NAME.fullmatch(run_id)
-    return match["slug"] if match else run_id
 
 
 def about(run: LiveRun) -> Answer:
@@ -81,7 +32,7 @@ def about(run: LiveRun) -> Answer:
         "longest": config.algorithm.max_completion_length,
         "verifiers": verifiers,
         "reachable": run.reachable,
-        "lowest": sum(min(weight, 0.0) for _, weight in run.rewards),
+        "lowest": run.lowest,
         "facts": {
             "model": config.model.id,
             "data": config.dataset.source,
@@ -107,28 +58,6 @@ def strip(run: LiveRun, reader: RunReader, shown: queries.Steps) -> Answer:
     }
 
 
-def charts(run: LiveRun, reader: RunReader, shown: queries.Steps) -> Answer:
-    """Everything that follows from the metrics: tiles, facts, and all figures over steps."""
-    names = [
-        *CORE_METRICS,
-        *(f"reward/{name}/mean" for name, _ in run.rewards),
-        *queries.metric_names(reader, "memory/peak/*"),
-    ]
-    frame = queries.metrics(reader, names, shown)
-    evaluations = queries.evaluations(reader)
-    phases = queries.phase_times(reader, shown)
-    return {
-        "tiles": _tiles(run, frame, phases),
-        "tokens_per_s": tidy(_last(frame["throughput/completion_tokens_per_s"]), 3),
-        "facts": _facts(run, reader, frame, evaluations),
-        "figures": _figures(run, reader, frame, evaluations, phases),
-    }
-
-
-def memory_chart(run: LiveRun, reader: RunReader) -> plots.Figure:
-    return plots.memory_figure(queries.memory(reader), run.folder.run_id, _words())
-
-
 def map_of_groups(run: LiveRun, reader: RunReader) -> Answer:
     """The mini-map: for each drawn step the mean reward of each group, None for a dead one's colour."""
     frame = queries.minimap(reader)
@@ -140,7 +69,7 @@ def map_of_groups(run: LiveRun, reader: RunReader) -> Answer:
         cells.setdefault(int(step), []).append([tidy(mean, 3), kind_of(mean, spread, run.reachable)])
     columns = [{"step": step, "cells": column} for step, column in cells.items()]
     means = frame["mean"].dropna()
-    low = min([0.0, *([float(means.min())] if len(means) else [])])
+    low = min([run.lowest, *([float(means.min())] if len(means) else [])])
     high = max([run.reachable, *([float(means.max())] if len(means) else [])]) or 1.0
     return {"first": first, "last": last, "columns": columns, "scale": [tidy(low), tidy(high)]}
 
@@ -180,7 +109,8 @@ def group_detail(run: LiveRun, reader: RunReader, group_id: int) -> Answer | Non
     items = [_completion(run, row, by_completion.get(int(str(row.id)))) for row in frame.itertuples()]
     kind = kind_of(group["mean"], group["spread"], run.reachable)
     figures = {"mean": tidy(group["mean"], 4), "spread": tidy(group["spread"], 4), "kind": kind}
-    return {**group, **figures, "seen": queries.seen_at(reader, group_id), "completions": items}
+    seen = queries.seen_at(reader, group_id)
+    return {**group, **figures, "seen": seen.steps, "seen_first": seen.first, "completions": items}
 
 
 def events(found: list[Event]) -> list[Answer]:
@@ -216,105 +146,3 @@ def _completion(run: LiveRun, row: Any, scores: pd.DataFrame | None) -> Answer:
             for score in judged
         ],
     }
-
-
-def _tiles(run: LiveRun, frame: pd.DataFrame, phases: pd.DataFrame) -> Answer:
-    peaks = frame[[name for name in frame if str(name).startswith("memory/peak/")]]
-    peak = peaks.max(axis=1) if len(peaks.columns) else pd.Series(float("nan"), index=frame.index)
-    shares = phases.iloc[-1] / phases.iloc[-1].sum() if len(phases) and len(phases.columns) else pd.Series(dtype=float)
-    columns = {
-        "reward": "reward/mean",
-        "mixed": "group/mixed",
-        "truncated": "completion/truncated",
-        "kl": "policy/kl",
-        "step": "time/step",
-    }
-    tiles = {key: _tile(frame[column]) for key, column in columns.items()} | {"memory": _tile(peak)}
-    groups = run.config.algorithm.prompts_per_step
-    tiles["mixed"] |= {
-        "groups": groups,
-        "dead": _times(frame, groups, "group/all_good", "group/all_bad"),
-        "good": _times(frame, groups, "group/all_good"),
-    }
-    tiles["kl"] |= {"no_reference": run.config.algorithm.beta == 0}
-    longest = shares.dropna()
-    tiles["step"] |= {"phase": str(longest.idxmax()), "share": tidy(longest.max(), 3)} if len(longest) else {}
-    if len(peaks.columns) and peaks.notna().to_numpy().any():
-        tiles["memory"] |= {"value": tidy(peaks.max().max()), "phase": str(peaks.max().idxmax()).rpartition("/")[2]}
-    return tiles
-
-
-def _tile(values: pd.Series[Any]) -> Answer:
-    known = values.dropna()
-    stride = max(1, -(-len(known) // SPARK_POINTS))
-    spark = [tidy(value, 4) for value in known.iloc[::-1].iloc[::stride].iloc[::-1]]
-    return {
-        "value": tidy(known.iloc[-1]) if len(known) else None,
-        "first": tidy(known.iloc[0]) if len(known) else None,
-        "spark": spark,
-    }
-
-
-def _times(frame: pd.DataFrame, groups: int, *columns: str) -> int | None:
-    values = [_last(frame[column]) for column in columns]
-    return None if any(value is None for value in values) else round(sum(value or 0.0 for value in values) * groups)
-
-
-def _last(values: pd.Series[Any]) -> float | None:
-    known = values.dropna()
-    return float(known.iloc[-1]) if len(known) else None
-
-
-def _facts(run: LiveRun, reader: RunReader, frame: pd.DataFrame, evaluations: pd.DataFrame) -> Answer:
-    held_out = []
-    for column in [str(name) for name in evaluations if name == "eval/reward" or str(name).endswith("/mean")]:
-        known = evaluations.dropna(subset=[column])
-        if len(known):
-            first, last = known.iloc[0], known.iloc[-1]
-            name = column.removeprefix("eval/").removesuffix("/mean")
-            ends = {
-                "before": tidy(first[column]),
-                "now": tidy(last[column]),
-                "from_step": int(first["step"]),
-                "at_step": int(last["step"]),
-            }
-            held_out.append({"name": name, "only": len(known) == 1, **ends})
-    verifiers = []
-    for place, (name, weight) in enumerate(run.rewards):
-        recent = frame[f"reward/{name}/mean"].dropna().tail(10)
-        mean = statistics.fmean(recent) if len(recent) else None
-        adds = None if mean is None else tidy(mean * weight)
-        abstained = queries.abstentions(reader, name)
-        verifiers.append(
-            {
-                "name": name,
-                "weight": weight,
-                "colour": verifier_colour(place),
-                "mean": tidy(mean),
-                "adds": adds,
-                "abstained": tidy(abstained),
-            }
-        )
-    groups, completions = reader.counts()
-    return {"held_out": held_out, "verifiers": verifiers, "groups": groups, "completions": completions}
-
-
-def _figures(
-    run: LiveRun, reader: RunReader, frame: pd.DataFrame, evaluations: pd.DataFrame, phases: pd.DataFrame
-) -> Answer:
-    run_id, words = run.folder.run_id, _words()
-    return {
-        "reward": plots.reward_figure(frame, evaluations, run.rewards, run_id, words),
-        "mix": plots.group_mix_figure(frame, run_id, words),
-        "advantage": plots.advantage_figure(queries.advantages(reader), run_id, words),
-        "length": plots.length_figure(frame, run_id, words),
-        "kl": plots.kl_figure(frame, run_id, words),
-        "loss": plots.loss_figure(frame, run_id, words),
-        "clip": plots.clip_figure(frame, run_id, words),
-        "time": plots.time_figure(phases, run_id),
-    }
-
-
-def _words() -> dict[str, str]:
-    words: dict[str, str] = strings.load()["live"]["traces"]
-    return words

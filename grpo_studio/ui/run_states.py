@@ -6,6 +6,8 @@ from grpo_studio import supervisor
 from grpo_studio.run_state import RunState
 from grpo_studio.store.folder import RunFolder
 
+UNREADABLE = "unreadable"
+"""The word in the place of a state for a run whose files cannot be read."""
 Stamp = tuple[int, int, int, int, int]
 _ended: dict[str, tuple[Stamp, RunState]] = {}
 

@@ -9,15 +9,15 @@ from typing import Any
 import gradio as gr
 
 from grpo_studio import queries
-from grpo_studio.errors import StudioError
 from grpo_studio.plots.figure import tidy
 from grpo_studio.settings import Settings
 from grpo_studio.store.folder import RunFolder, run_folders
 from grpo_studio.store.reader import RunReader
 from grpo_studio.ui import frame
+from grpo_studio.ui.guard import told
 from grpo_studio.ui.live import chosen_run, stop_run
-from grpo_studio.ui.live_view import run_name
-from grpo_studio.ui.run_states import Stamp, stamp, state_of
+from grpo_studio.ui.live_run import run_name
+from grpo_studio.ui.run_states import UNREADABLE, Stamp, stamp, state_of
 
 PAGE = 50
 SIZE_FOR = 30.0
@@ -71,8 +71,10 @@ class RunsActions:
         self._rows[folder.run_id] = (mark, facts)
         try:
             state = state_of(folder)
-        except StudioError as error:
-            return facts | {"state": "failed", "reason": str(error), "ended": True}
+        except Exception as error:
+            problem = told(f"the run {folder.run_id}", error)
+            row = {"problem": problem} | facts | {"state": UNREADABLE, "reason": problem, "ended": True}
+            return row | {"search": f"{row['search']} {UNREADABLE}"}
         row = facts | {"state": state.state, "reason": state.reason, "ended": state.ended}
         return row | {"search": f"{row['search']} {state.state}"}
 
@@ -99,19 +101,20 @@ def _facts(folder: RunFolder) -> Answer:
         facts["search"] = f"{folder.run_id} {config.model.id} {config.dataset.source}".casefold()
         with RunReader(folder.database) as reader:
             facts |= _progress(reader)
-    except StudioError as error:
-        facts["problem"] = str(error)
+    except Exception as error:
+        facts["problem"] = told(f"the run {folder.run_id}", error)
     return facts
 
 
 def _progress(reader: RunReader) -> Answer:
     shown = queries.steps(reader, SPARK_POINTS)
     rewards = queries.metrics(reader, ["reward/mean"], shown)["reward/mean"].dropna()
-    created = reader.rows("SELECT min(ts) FROM event")[0][0]
+    first, last = queries.ends(reader, "reward/mean")
+    created = reader.rows("SELECT ts FROM event ORDER BY id LIMIT 1")
     return {
-        "started": created,
+        "started": created[0][0] if created else None,
         "step": shown.last,
-        "first": tidy(rewards.iloc[0]) if len(rewards) else None,
-        "last": tidy(rewards.iloc[-1]) if len(rewards) else None,
+        "first": tidy(first),
+        "last": tidy(last),
         "spark": [tidy(value, 3) for value in rewards],
     }

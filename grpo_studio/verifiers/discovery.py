@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
 import importlib.util
 import math
 import sys
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from grpo_studio.errors import VerifierError
+from grpo_studio.naming import nearest_names
 from grpo_studio.verifiers.contract import REQUIRED, VerifierSpec, spec_of
 
 
@@ -39,9 +39,7 @@ class Registry:
         """The spec of that name. Raises VerifierError with the nearest names."""
         if name in self.specs:
             return self.specs[name]
-        near = difflib.get_close_matches(name, self.specs, n=3, cutoff=0.5)
-        guess = f"; did you mean {' or '.join(near)}?" if near else ";"
-        raise VerifierError(f"no verifier '{name}'{guess} available: {', '.join(sorted(self.specs)) or 'none'}")
+        raise VerifierError(f"no verifier {name!r}; {nearest_names(name, sorted(self.specs))}")
 
 
 def discover(directories: Sequence[Path]) -> Registry:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from grpo_studio.serving import free_port
 
@@ -24,6 +24,7 @@ CHROMIUM_OPTIONS = [
     "--disable-sync",
 ]  # fmt: skip
 START_WITHIN = 60
+expect.set_options(timeout=15_000)  # two cores that other tests use as well
 
 
 @dataclass(frozen=True)

@@ -126,6 +126,24 @@ def test_a_draft_becomes_a_command_and_a_preset(launch: Launch, tiny_model: Path
     expect(field(page, "model.id")).to_have_value(str(tiny_model))
 
 
+def test_an_action_without_an_answer_says_so(launch: Launch, tiny_model: Path) -> None:
+    page = launch(tiny_model)
+    expect(start_button(page)).to_be_enabled(timeout=60_000)
+    page.route("**/component_server**", lambda route: route.abort())
+    page.get_by_role("button", name="Copy as command").click()
+    expect(page.locator(".launch-below")).to_contain_text("No connection to the app")
+    start_button(page).click()
+    expect(page.locator("#launch-reason")).to_contain_text("The app did not answer")
+    expect(start_button(page)).to_be_enabled()
+
+
+def test_all_four_cards_begin_above_the_fold(launch: Launch) -> None:
+    page = launch()
+    box = page.locator("[data-field='algorithm.steps'] input").bounding_box()
+    assert box is not None
+    assert box["y"] + box["height"] < 970
+
+
 def test_a_folded_setting_that_is_wrong_is_found_from_its_problem(launch: Launch, tiny_model: Path) -> None:
     page = launch(tiny_model)
     page.get_by_role("button", name="Memory").click()

@@ -59,3 +59,41 @@ def test_no_sideways_scroll(app: App, runs: list[SampleRun], open_page: Open, wi
     page = open_page(f"{app.url}/runs", width=width)
     expect(page.locator(".runs-table tbody tr")).to_have_count(3)
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+
+
+def test_a_stop_without_an_answer_is_said_and_can_be_pressed_again(
+    app: App, runs: list[SampleRun], open_page: Open
+) -> None:
+    page = open_page(f"{app.url}/runs")
+    stop = page.get_by_role("button", name="Stop")
+    expect(stop).to_have_count(1)
+    page.route("**/component_server**", lambda route: route.abort())
+    stop.click()
+    expect(page.get_by_role("alert").filter(visible=True)).to_contain_text("Connection lost")
+    expect(stop).to_be_enabled()
+    assert not runs[2].folder.stop_request.exists()
+
+
+def test_the_focus_in_a_row_stays_when_the_row_changes(app: App, runs: list[SampleRun], open_page: Open) -> None:
+    page = open_page(f"{app.url}/runs")
+    row = page.locator(".runs-table tbody tr", has_text="beta-zero")
+    other = page.locator(".runs-table tbody tr", has_text="quickstart")
+    expect(row).to_have_count(1)
+    other.evaluate("(node) => { window.other = node; }")
+    link = row.get_by_role("link")
+    link.focus()
+    runs[2].advance()
+    expect(row).to_contain_text(f"{runs[2].now} / 60")
+    expect(link).to_be_focused()
+    assert page.evaluate("window.other.isConnected"), "a row that is as it was has been built anew"
+
+
+def test_a_damaged_run_is_a_row_among_the_others(app: App, runs: list[SampleRun], open_page: Open) -> None:
+    damaged = SampleRun(app.home, name="damaged")
+    damaged.writer.close()
+    damaged.folder.config_path.write_text("algorithm: {steps: x}")
+    page = open_page(f"{app.url}/runs")
+    rows = page.locator(".runs-table tbody tr")
+    expect(rows).to_have_count(4)
+    expect(rows.filter(has_text="damaged")).to_contain_text("algorithm.steps")
+    expect(rows.filter(has_text="quickstart").locator(".pill")).to_have_text("finished")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shlex
 import threading
 import time
@@ -14,11 +13,13 @@ import pytest
 import yaml
 
 from grpo_studio import config_files, supervisor
-from grpo_studio.config import RewardSettings, RunConfig, fields_of
+from grpo_studio.config import DatasetSettings, RewardSettings, RunConfig, fields_of
+from grpo_studio.data import DataSplits, load
+from grpo_studio.errors import DataError
 from grpo_studio.rules import inspect
 from grpo_studio.settings import BUNDLED_PRESETS, Settings
 from grpo_studio.store.folder import RunFolder
-from grpo_studio.ui import frame, strings
+from grpo_studio.ui.checks import Checks, DataCache
 from grpo_studio.ui.form import describe_form, describe_verifier
 from grpo_studio.ui.launch_actions import LARGEST_REQUEST_BYTES, LaunchActions
 from grpo_studio.ui.launch_command import as_yaml, command_for, complete, differences
@@ -299,11 +300,66 @@ def test_a_start_with_problems_makes_no_run(actions: LaunchActions, settings: Se
     assert not settings.runs_dir.exists() or not any(settings.runs_dir.iterdir())
 
 
-def test_every_word_that_the_page_uses_is_in_the_table() -> None:
-    words = strings.load()["launch"]
-    for script in frame.ASSETS.glob("launch*.js"):
-        for path in re.findall(r"\bwords((?:\.[a-z_]+)+)", script.read_text(encoding="utf-8")):
-            value: Any = words
-            for part in path.strip(".").split("."):
-                assert part in value, f"{script.name}: words{path}"
-                value = value[part]
+# Checks while a person types
+
+
+def test_a_data_set_is_read_once_until_its_settings_or_its_file_change(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text('{"prompt": "1 + 1?", "answer": "2"}\n' * 5)
+    read: list[str] = []
+
+    def noted(settings: DatasetSettings) -> DataSplits:
+        read.append(settings.source)
+        return load(settings)
+
+    cache = DataCache(noted)
+    settings = DatasetSettings(source=str(path), held_out=0)
+    assert cache.load(settings) is cache.load(settings.model_copy())
+    assert len(read) == 1
+    cache.load(settings.model_copy(update={"limit": 2}))
+    assert len(read) == 2
+    path.write_text('{"prompt": "2 + 2?", "answer": "4"}\n' * 6)
+    assert cache.load(settings).rows_read == 6
+    missing = DatasetSettings(source=str(tmp_path / "none.jsonl"))
+    for _ in range(2):
+        with pytest.raises(DataError):
+            cache.load(missing)
+    assert read.count(missing.source) == 2
+
+
+def test_only_the_newest_question_of_a_page_is_answered() -> None:
+    checks, begun, go = Checks(), threading.Event(), threading.Event()
+    asked: list[int] = []
+    answers: dict[int, Any] = {}
+
+    def ask(ticket: int) -> None:
+        def check() -> dict[str, Any]:
+            asked.append(ticket)
+            begun.set()
+            assert go.wait(20)
+            return {"ticket": ticket}
+
+        answers[ticket] = checks.newest("page", ticket, check)
+
+    threads = [threading.Thread(target=ask, args=(ticket,)) for ticket in (1, 2, 3)]
+    threads[0].start()
+    assert begun.wait(20)
+    for thread in threads[1:]:
+        thread.start()
+    deadline = time.monotonic() + 20
+    while checks._pages["page"].newest < 3:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    go.set()
+    for thread in threads:
+        thread.join(20)
+    assert answers == {1: {"ticket": 1}, 2: None, 3: {"ticket": 3}}
+    assert asked == [1, 3]
+    assert checks.newest("", None, lambda: {"always": True}) == {"always": True}
+
+
+def test_a_check_that_was_overtaken_says_so(actions: LaunchActions) -> None:
+    draft = complete({})
+    assert "problems" in actions.check_draft({"data": draft, "page": "p", "ticket": 7})
+    assert actions.check_draft({"data": draft, "page": "p", "ticket": 6}) == {"superseded": True}
+    assert "problems" in actions.check_draft({"data": draft, "page": "other", "ticket": 1})

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from sample_run import SampleRun
 
+from grpo_studio.run_state import RunState
 from grpo_studio.settings import Settings
+from grpo_studio.ui import frame
+from grpo_studio.ui.app import exposure, is_loopback
 from grpo_studio.ui.frame import guarded
 from grpo_studio.ui.live import LiveActions
-from grpo_studio.ui.live_view import kind_of, run_name
+from grpo_studio.ui.live_run import LiveRun, run_name
+from grpo_studio.ui.live_view import kind_of
 from grpo_studio.ui.runs import PAGE, RunsActions
 
 
@@ -95,6 +100,97 @@ def test_a_run_that_is_not_one_is_refused_in_one_line(run: SampleRun, live: Live
         answer = guarded(function)({"run": asked})
         assert set(answer) == {"error"}
         assert "\n" not in answer["error"]
+
+
+def test_stop_stops_only_the_run_that_is_named(run: SampleRun, live: LiveActions) -> None:
+    assert guarded(live.live_stop)({}) == {"error": "no such run"}
+    assert not run.folder.stop_request.exists()
+
+
+def test_any_error_of_a_request_is_one_line(caplog: pytest.LogCaptureFixture) -> None:
+    def broken(request: Any) -> dict[str, Any]:
+        raise KeyError("a\nsecret")
+
+    assert guarded(broken)({}) == {"error": "broken failed: KeyError; the app's log has the details"}
+    assert "secret" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("config.yaml", "algorithm: {steps: x}"),
+        ("config.yaml", "no_such_setting: 1"),
+        ("config.yaml", "steps: ["),
+        ("process.json", "{"),
+        ("run.db", "this is no database at all, whatever its name says"),
+    ],
+)
+def test_a_damaged_run_is_a_row_with_its_error_and_hides_no_other(
+    settings: Settings, run: SampleRun, live: LiveActions, file: str, text: str
+) -> None:
+    damaged = SampleRun(settings.home, name="damaged")
+    damaged.prepare()
+    damaged.writer.close()
+    (damaged.folder.path / file).write_text(text)
+    rows = {row["name"]: row for row in guarded(RunsActions(settings).runs_page)({})["rows"]}
+    assert set(rows) == {"quickstart", "damaged"}
+    assert rows["damaged"]["problem"]
+    assert "\n" not in rows["damaged"]["problem"]
+    assert "problem" not in rows["quickstart"]
+    picked = {row["name"]: row["state"] for row in guarded(live.live_runs)({})["runs"]}
+    assert picked["quickstart"] == "running"
+    answer = guarded(live.live_tick)({"run": damaged.folder.run_id})
+    assert "error" in answer
+    assert "\n" not in answer["error"]
+    assert guarded(live.live_tick)({"run": run.folder.run_id})["about"]["name"] == "quickstart"
+
+
+def test_a_queue_that_cannot_be_read_leaves_the_other_badges(settings: Settings) -> None:
+    settings.queue_path.write_text("this is no database at all, whatever its name says")
+    status = frame.status_function(settings)({})
+    assert status["device"]
+    assert status["queued"] is None
+    assert "queue" in status["queue_problem"]
+
+
+def test_the_live_and_the_runs_page_tell_the_same_change(settings: Settings, live: LiveActions) -> None:
+    run = SampleRun(settings.home, steps=2000)
+    run.begin()
+    with run.writer.transaction():
+        for step in range(1, 1202):
+            run.writer.metrics(step, {"optim/loss": 0.0, "reward/mean": float(step), "reward/math_numeric/mean": step})
+        run.writer.metrics(700, {"memory/peak/loss": 9e9})
+    news = live.live_tick({})
+    row = RunsActions(settings).runs_page({})["rows"][0]
+    tile = news["charts"]["tiles"]["reward"]
+    assert (tile["first"], tile["value"]) == (row["first"], row["last"]) == (1.0, 1201.0)
+    assert news["charts"]["figures"]["reward"]["data"][0]["x"][0] == 1
+    assert news["charts"]["facts"]["verifiers"][0]["mean"] == pytest.approx(1196.5)
+    assert news["charts"]["tiles"]["memory"] | {"value": 9e9, "phase": "loss"} == news["charts"]["tiles"]["memory"]
+
+
+def test_events_say_how_many_there_are_in_all(run: SampleRun, live: LiveActions) -> None:
+    for number in range(400):
+        run.writer.event("evaluation", str(number))
+    news = live.live_tick({})
+    assert len(news["events"]) == 300
+    assert news["events_total"] > 400
+
+
+def test_the_colour_scale_begins_at_the_least_reward_that_the_weights_allow(run: SampleRun, live: LiveActions) -> None:
+    low, high = live.live_tick({})["groups"]["scale"]
+    assert (low, high) == (0.0, 1.5)
+    config = run.config.model_copy(update={"rewards": [run.config.rewards[0].model_copy(update={"weight": -2.0})]})
+    assert LiveRun(run.folder, config, RunState("running", "")).lowest == -2.0
+
+
+@pytest.mark.parametrize(
+    ("host", "local"),
+    [("127.0.0.1", True), ("::1", True), ("localhost", True), ("0.0.0.0", False), ("studio.lan", False)],
+)
+def test_an_address_that_others_can_reach_is_warned_of(settings: Settings, host: str, local: bool) -> None:
+    assert is_loopback(host) is local
+    assert exposure(replace(settings, host=host)).startswith(f"warning: anyone who can reach {host}:7860 can start")
 
 
 @pytest.mark.parametrize("request_", [None, [], "run", 3, {"cursor": "x"}, {"cursor": {}}, {"cursor": []}])

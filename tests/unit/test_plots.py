@@ -14,6 +14,7 @@ from grpo_studio import plots
 from grpo_studio.ui import strings
 
 WORDS = strings.load()["live"]["traces"]
+NAMES = strings.load()["live"]["phases"]
 STEPS = pd.Index([1, 2, 3], name="step")
 
 
@@ -53,8 +54,8 @@ FIGURES: dict[str, Callable[[], plots.Figure]] = {
     "kl": lambda: plots.kl_figure(FRAME, "run-1", WORDS),
     "loss": lambda: plots.loss_figure(FRAME, "run-1", WORDS),
     "clip": lambda: plots.clip_figure(FRAME, "run-1", WORDS),
-    "time": lambda: plots.time_figure(PHASES, "run-1"),
-    "memory": lambda: plots.memory_figure(MEMORY, "run-1", WORDS),
+    "time": lambda: plots.time_figure(PHASES, "run-1", NAMES),
+    "memory": lambda: plots.memory_figure(MEMORY, "run-1", WORDS, NAMES),
 }
 
 
@@ -72,9 +73,9 @@ def test_plotly_accepts_the_figure_and_json_the_numbers(name: str) -> None:
     [
         lambda: plots.reward_figure(FRAME.iloc[:0], pd.DataFrame(columns=["step"]), [("m", 1.0)], "r", WORDS),
         lambda: plots.advantage_figure(ADVANTAGES.iloc[:0], "r", WORDS),
-        lambda: plots.memory_figure(MEMORY.iloc[:0], "r", WORDS),
+        lambda: plots.memory_figure(MEMORY.iloc[:0], "r", WORDS, NAMES),
         lambda: plots.kl_figure(FRAME.iloc[:0], "r", WORDS),
-        lambda: plots.time_figure(PHASES.iloc[:0], "r"),
+        lambda: plots.time_figure(PHASES.iloc[:0], "r", NAMES),
     ],
 )
 def test_an_empty_frame_gives_a_figure_without_points(draw: Callable[[], plots.Figure]) -> None:
@@ -111,6 +112,6 @@ def test_each_column_of_the_advantage_map_sums_to_one() -> None:
 def test_memory_is_resident_on_a_cpu_and_allocated_on_a_card() -> None:
     assert FIGURES["memory"]()["data"][0]["name"] == "resident"
     card = MEMORY.assign(allocated=[3e9, 4e9], reserved=[5e9, 5e9])
-    figure = plots.memory_figure(card, "r", WORDS)
+    figure = plots.memory_figure(card, "r", WORDS, NAMES)
     assert [trace["name"] for trace in figure["data"]][:2] == ["allocated", "reserved"]
     assert figure["layout"]["shapes"][0]["y0"] == 4.0

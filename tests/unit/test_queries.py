@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from grpo_studio import queries
+from grpo_studio.queries import groups
 from grpo_studio.store.log import tail
 from grpo_studio.store.reader import RunReader
 from grpo_studio.store.records import CompletionRecord, GroupRecord, MemorySample, ScoreRecord
@@ -53,7 +54,7 @@ def test_a_run_without_steps_gives_empty_frames(writer: RunWriter, database: Pat
         assert shown.empty
         assert queries.metrics(reader, ["reward/mean"], shown).empty
         assert queries.evaluations(reader).empty
-        assert queries.memory(reader).empty
+        assert queries.MemoryHistory().frame(reader).empty
         assert queries.minimap(reader).empty
         assert queries.advantages(reader).empty
         assert queries.phase_times(reader, shown).empty
@@ -115,7 +116,7 @@ def test_memory_is_bounded_and_keeps_peaks_and_the_newest(writer: RunWriter, dat
     with writer.transaction():
         writer.memory_samples(samples)
     with RunReader(database) as reader:
-        frame = queries.memory(reader)
+        frame = queries.MemoryHistory().frame(reader)
         assert queries.newest_memory_time(reader) == 4999
     assert len(frame) <= 600
     assert frame["rss"].max() == 9_000
@@ -164,7 +165,8 @@ def test_the_nearest_step_with_groups_is_found(writer: RunWriter, database: Path
             writer.groups(step, [_group(step, prompt="same")])
     with RunReader(database) as reader:
         assert [queries.nearest_group_step(reader, step) for step in (1, 2, 5, 99)] == [2, 2, 4, 8]
-        assert queries.seen_at(reader, 1) == [2, 4, 8]
+        assert queries.seen_at(reader, 1) == queries.Seen([2, 4, 8], first=True)
+        assert queries.seen_at(reader, 2) == queries.Seen([2, 4, 8], first=False)
 
 
 def test_recent_events_are_the_newest(writer: RunWriter, database: Path) -> None:
@@ -184,3 +186,81 @@ def test_the_tail_of_a_log_begins_at_a_whole_line(tmp_path: Path) -> None:
     assert tail(log) == ""
     log.write_bytes(b"first\n" + b"x" * 50 + b"\nlast \xff\n")
     assert tail(log, 20) == "last \ufffd\n"
+
+
+def test_a_long_run_is_drawn_from_its_first_step_and_judged_by_its_last_rows(writer: RunWriter, database: Path) -> None:
+    _steps(writer, 1, 1201)
+    writer.metrics(1201, {"memory/peak/loss": 1.0})
+    writer.metrics(1100, {"memory/peak/loss": 7.0})
+    with RunReader(database) as reader:
+        shown = queries.steps(reader)
+        recent = queries.metrics(reader, ["reward/mean"], queries.last_steps(shown, 10))["reward/mean"]
+        assert (shown.shown[0], shown.shown[-1]) == (1, 1201)
+        assert len(shown.shown) <= queries.POINTS
+        assert queries.ends(reader, "reward/mean") == (1.0, 1201.0)
+        assert queries.ends(reader, "no/such") == (None, None)
+        totals = queries.Totals()
+        totals.look(reader, ["memory/peak/loss"])
+    assert list(recent) == [float(step) for step in range(1192, 1202)]
+    assert totals.peaks == {"memory/peak/loss": 7.0}
+
+
+def test_the_pace_is_that_of_the_newest_attempt_that_has_steps(writer: RunWriter, database: Path) -> None:
+    _steps(writer, 1, 30)
+    second = RunWriter(database, attempt=2)
+    second.metrics(31, {"reward/mean": 1.0})
+    second.close()
+    with RunReader(database) as reader:
+        assert queries.step_seconds(reader) is not None
+
+
+def test_totals_read_on_and_begin_anew_after_a_resume(writer: RunWriter, database: Path) -> None:
+    totals = queries.Totals()
+    names = ["verifier/v/abstained", "late"]
+
+    def look() -> tuple[float | None, int, int]:
+        with RunReader(database) as reader, reader.snapshot():
+            totals.look(reader, names)
+            assert reader.counts() == (totals.groups, totals.completions)
+        return totals.sums.get("verifier/v/abstained"), totals.groups, totals.completions
+
+    assert look() == (None, 0, 0)
+    for step in range(1, 5):
+        with writer.transaction():
+            writer.groups(step, [_group(step)])
+            writer.metrics(step, {"optim/loss": 0.0, "verifier/v/abstained": 1.0})
+        assert look() == (step, step, 2 * step)
+    writer.groups(4, [GroupRecord("e", "1", _group().completions, 0.5, 0.7, split="eval")])
+    assert look() == (4, 4, 8)
+    second = RunWriter(database, attempt=2)
+    second.metrics(3, {"optim/loss": 0.0, "verifier/v/abstained": 5.0, "late": 2.0})
+    second.close()
+    assert look() == (7, 4, 8)
+    assert totals.peaks["late"] == 2.0
+
+
+def test_a_memory_history_that_reads_on_is_the_one_that_reads_all(writer: RunWriter, database: Path) -> None:
+    grown = queries.MemoryHistory(points=50)
+    for start in range(0, 1000, 130):
+        writer.memory_samples(
+            MemorySample(float(n), n, "loss" if n % 7 else "rollout", "cpu", None, None, (n * 37) % 101)
+            for n in range(start, start + 130)
+        )
+        with RunReader(database) as reader:
+            frame = grown.frame(reader)
+            assert frame.equals(queries.MemoryHistory(points=50).frame(reader))
+        assert len(frame) <= 50
+        assert frame["rss"].max() == 100
+        assert frame["ts"].iloc[-1] == start + 129
+    assert all((row.ts * 37) % 101 == row.rss for row in frame.itertuples()), "a phase belongs to another sample"
+    assert all((row.phase == "loss") is bool(row.step % 7) for row in frame.itertuples())
+
+
+def test_first_seen_is_said_only_when_it_is_known(writer: RunWriter, database: Path) -> None:
+    many = groups.SEEN_WITHIN + 10
+    with writer.transaction():
+        for step in range(1, many + 1):
+            writer.groups(step, [_group(step, prompt="rare" if step in (1, many) else f"p{step}")])
+    with RunReader(database) as reader:
+        assert queries.seen_at(reader, 1) == queries.Seen([1], first=True)
+        assert queries.seen_at(reader, many) == queries.Seen([many], first=False)

@@ -27,6 +27,7 @@ export class Chart {
     this.legend = legend;
     this.onstep = onstep;
     this.hidden = new Set();
+    this.byHand = {}; // ranges of y axes that a person chose: they outlive the figure's own
     this.figure = null;
     replace(node, this.drawing, this.note);
     drawn.add(this);
@@ -36,6 +37,7 @@ export class Chart {
   /** Say in the chart's place what will appear, or why nothing does. */
   empty(text) {
     this.figure = null;
+    this.byHand = {};
     this.note.hidden = false;
     if (this.note.textContent !== text) this.note.textContent = text;
     if (this.legend) replace(this.legend);
@@ -59,11 +61,39 @@ export class Chart {
     if (figure !== this.figure) return;
     const styles = getComputedStyle(document.documentElement);
     const data = figure.data.map((trace) => ({ ...coloured(trace, styles), name: escaped(trace.name), ...this.visibility(trace) }));
-    await Plotly.react(this.drawing, data, themed(figure.layout, styles), { displayModeBar: false, responsive: false, doubleClick: "reset" });
-    if (this.onstep && !this.listening) {
-      this.listening = true;
-      this.drawing.on("plotly_click", (event) => this.onstep(Math.round(event.points[0].x)));
+    await Plotly.react(this.drawing, data, this.kept(themed(figure.layout, styles)), { displayModeBar: false, responsive: false, doubleClick: "reset" });
+    if (this.listening) return;
+    this.listening = true;
+    this.drawing.on("plotly_relayout", (change) => this.remember(change));
+    this.drawing.on("plotly_doubleclick", () => { this.resetting = true; });
+    if (this.onstep) this.drawing.on("plotly_click", (event) => this.onstep(Math.round(event.points[0].x)));
+  }
+
+  /** A zoom by hand sets a range, a double click takes it back. Plotly itself drops it when the figure's range moves. */
+  remember(change) {
+    if (this.resetting) { this.resetting = false; this.reset(); return; }
+    for (const axis of this.ranged()) {
+      const range = change[`${axis}.range`] ?? [change[`${axis}.range[0]`], change[`${axis}.range[1]`]];
+      if (range.every(Number.isFinite)) this.byHand[axis] = [...range];
+      if (change[`${axis}.autorange`]) delete this.byHand[axis];
     }
+  }
+
+  /** Back to the newest figure's own ranges: Plotly would go back to those that it drew first. */
+  reset() {
+    const own = Object.fromEntries(this.ranged().map((axis) => [`${axis}.range`, [...this.figure.layout[axis].range]]));
+    this.byHand = {};
+    if (Object.keys(own).length) window.Plotly.relayout(this.drawing, own).then(() => { this.byHand = {}; });
+  }
+
+  /** The y axes whose range the figure sets; Plotly keeps a zoom of the others by itself. */
+  ranged() {
+    return ["yaxis", "yaxis2"].filter((axis) => this.figure?.layout[axis]?.range);
+  }
+
+  kept(layout) {
+    for (const axis of this.ranged()) if (this.byHand[axis]) layout[axis] = { ...layout[axis], range: [...this.byHand[axis]] };
+    return layout;
   }
 
   visibility(trace) {

@@ -2,7 +2,11 @@
 
 const NONE = "–";
 const MINUS = "−";
+let units = {};
 const missing = (value) => value === null || value === undefined || !Number.isFinite(value);
+
+/** The words for units of time, from the table of strings. */
+export function setUnits(words) { units = words; }
 
 export function number(value, digits = 3) {
   if (missing(value)) return NONE;
@@ -42,21 +46,22 @@ export function bytes(value, digits = 3) {
   return `${power === 0 ? left : left >= 999.5 ? Math.round(left) : left.toPrecision(Math.max(digits, Math.ceil(Math.log10(left + 1))))} ${units[power]}`;
 }
 
-/** Seconds as "5.6 s", "1 min 30 s", "2 h 5 min", "3 days". */
+/** Seconds as "5.6 s", "1 min 30 s", "2 h 5 min", "3 d 1 h". */
 export function duration(seconds) {
   if (missing(seconds)) return NONE;
-  if (seconds < 10) return `${seconds.toFixed(1)} s`;
-  if (seconds < 60) return `${Math.round(seconds)} s`;
-  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ${Math.round(seconds % 60)} s`.replace(" 60 s", " 59 s");
-  if (seconds < 86400) return `${Math.floor(seconds / 3600)} h ${Math.floor((seconds % 3600) / 60)} min`;
-  return `${Math.floor(seconds / 86400)} d ${Math.floor((seconds % 86400) / 3600)} h`;
+  const { second, minute, hour, day } = units;
+  if (seconds < 10) return `${seconds.toFixed(1)} ${second}`;
+  if (seconds < 60) return `${Math.min(59, Math.round(seconds))} ${second}`;
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} ${minute} ${Math.min(59, Math.round(seconds % 60))} ${second}`;
+  if (seconds < 86400) return `${Math.floor(seconds / 3600)} ${hour} ${Math.floor((seconds % 3600) / 60)} ${minute}`;
+  return `${Math.floor(seconds / 86400)} ${day} ${Math.floor((seconds % 86400) / 3600)} ${hour}`;
 }
 
-/** A rough age that does not tick: "just now", then whole minutes, hours, days. */
+/** A rough age that does not tick: "< 1 min", then whole minutes, hours, days. */
 export function age(seconds) {
-  if (seconds < 60) return "< 1 min";
-  if (seconds < 3600) return `${Math.floor(seconds / 60)} min`;
-  return seconds < 172800 ? `${Math.floor(seconds / 3600)} h` : `${Math.floor(seconds / 86400)} d`;
+  if (seconds < 60) return units.under_a_minute;
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} ${units.minute}`;
+  return seconds < 172800 ? `${Math.floor(seconds / 3600)} ${units.hour}` : `${Math.floor(seconds / 86400)} ${units.day}`;
 }
 
 export function clock(ts) {

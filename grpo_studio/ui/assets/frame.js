@@ -23,8 +23,10 @@ export function buildFrame({ element, server, words, page }) {
     lost, main);
   poll(async () => {
     const status = await within(server.frame_status({}));
+    if (status.error) throw new Error(status.error);
     setText(device, say(words.device, { device: status.device, used: share(status.used, status.total), total: bytes(status.total, 2) }));
-    setText(queue, say(status.queued ? words.queue : words.queue_empty, { count: status.queued }));
+    setText(queue, status.queue_problem ? words.queue_unknown : say(status.queued ? words.queue : words.queue_empty, { count: status.queued }));
+    queue.title = status.queue_problem || words.queue_note;
   }, { every: 10000, line: lost, lost: words.lost });
   return main;
 }

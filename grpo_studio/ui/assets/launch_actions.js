@@ -49,7 +49,7 @@ export function makeActions({ server, draft, words }) {
         await new Promise((done) => setTimeout(done, 500));
         answer = await within(server.start_progress({ key }), 30000);
       }
-      sessionStorage.removeItem(STARTING);
+      keepKey(null);
       if (answer.run) return location.assign(`./live?run=${encodeURIComponent(answer.run)}`);
       failed(answer.error);
     } catch (error) {
@@ -65,7 +65,7 @@ export function makeActions({ server, draft, words }) {
   };
   const press = () => {
     const key = `start-${Date.now()}-${Math.random().toString(36).slice(2)}`;
-    sessionStorage.setItem(STARTING, key);
+    keepKey(key);
     start(key, () => within(server.start_run({ key, data: draft.data, name: draft.name }), 60000));
   };
   for (const button of buttons) button.addEventListener("click", press);
@@ -76,7 +76,7 @@ export function makeActions({ server, draft, words }) {
     draw();
   });
   // A start that was under way when the page was loaded anew is followed to its end.
-  const underWay = sessionStorage.getItem(STARTING);
+  const underWay = keptKey();
   if (underWay) start(underWay, () => within(server.start_progress({ key: underWay }), 30000));
 
   const extra = makeExtras({ server, draft, words });
@@ -93,6 +93,24 @@ export function makeActions({ server, draft, words }) {
       draw();
     },
   };
+}
+
+/** The key of a start under way survives a reload; a forbidden storage costs that and nothing else. */
+function keepKey(key) {
+  try {
+    if (key) sessionStorage.setItem(STARTING, key);
+    else sessionStorage.removeItem(STARTING);
+  } catch (error) {
+    console.warn("no storage for this session", error);
+  }
+}
+
+function keptKey() {
+  try {
+    return sessionStorage.getItem(STARTING);
+  } catch {
+    return null;
+  }
 }
 
 function startButton(words) {

@@ -4,6 +4,7 @@ import { within } from "./poll.js";
 
 const PAUSE_MS = 400;
 const AGAIN_MS = 3000;
+const PAGE = Math.random().toString(36).slice(2); // names this page to the server, which answers its newest question only
 
 /** Whether the prompts can be shown: only the model and the data matter to them. */
 export function canRender(report) {
@@ -29,8 +30,8 @@ export function makeChecker(server, draft, handlers) {
   async function ask(ticket) {
     const data = structuredClone(draft.data);
     try {
-      const report = await within(server.check_draft({ data }), 120000);
-      if (ticket !== newest) return;
+      const report = await within(server.check_draft({ data, page: PAGE, ticket }), 120000);
+      if (ticket !== newest || report.superseded) return;
       handlers.report(report);
       if (canRender(report)) await preview(ticket, data);
     } catch (error) {

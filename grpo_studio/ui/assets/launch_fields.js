@@ -19,7 +19,9 @@ export function makeField(field, binding, words, options = {}) {
   const id = `launch-field-${++serial}`;
   const input = makeInput(field, id, words, options);
   const problem = h("p", { class: "launch-problem", id: `${id}-problem`, hidden: true });
-  const help = h("p", { class: "launch-help", id: `${id}-help` }, helpText(field, words, options));
+  const whole = helpText(field, words, options);
+  const brief = field.kind === "int" || field.kind === "number" ? firstSentence(whole) : whole;
+  const help = h("p", { class: "launch-help", id: `${id}-help`, title: brief === whole ? null : whole }, brief);
   const title = h("label", { class: "launch-label", for: id }, options.title ?? field.title);
   if (field.not_yet) title.append(h("span", { class: "launch-tag" }, words.not_yet));
   const changed = h("span", { class: "launch-changed", title: words.changed_note, hidden: true }, words.changed);
@@ -31,6 +33,7 @@ export function makeField(field, binding, words, options = {}) {
   if (field.kind === "bool" && !field.nullable) root.append(h("div", { class: "launch-switch" }, holder, heading), help, problem);
   else root.append(heading, holder, help, problem);
   help.hidden = help.textContent === "";
+  if (help.title) input.title = help.title;
   input.setAttribute("aria-describedby", `${id}-help ${id}-problem`);
   if (options.suggestions?.length) attachSuggestions(input, holder, options.suggestions, options.suggestLabel ?? field.title);
 
@@ -65,6 +68,11 @@ function showProblems(problems, slot, input) {
 /** With a capital, unless it begins with a name such as regex_match. */
 function sentence(text) {
   return /^[^\s]*[_.'"]/.test(text) ? text : text.charAt(0).toUpperCase() + text.slice(1);
+}
+
+/** Numbers stand four in a row: under them is one short sentence, the rest is the note of it and of the input. */
+function firstSentence(text) {
+  return /^.*?[.;!?](?=\s|$)/.exec(text)?.[0].replace(/;$/, ".") ?? text;
 }
 
 function helpText(field, words, options) {

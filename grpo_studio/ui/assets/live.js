@@ -1,3 +1,4 @@
+import { faultBanner } from "./banner.js";
 import { h, replace, say } from "./dom.js";
 import { lostLine } from "./frame.js";
 import { buildCharts } from "./live_charts.js";
@@ -7,38 +8,45 @@ import { buildInspector } from "./live_inspector.js";
 import { buildBanner, buildStrip, buildTiles } from "./live_top.js";
 import { poll, within } from "./poll.js";
 
+const LIST_EVERY = 30000;
+
 /** The Live page: asks one question every two seconds, hands each part of the answer to the part of the page it is for. */
 export function start({ main, server, words, frame }) {
   const asked = new URLSearchParams(location.search);
   const page = {
     run: asked.get("run"), about: null, cursor: null, strip: null, rate: null,
-    step: null, strips: null, group: null, last: 0,
+    step: null, strips: null, group: null, last: 0, runs: [],
     following: !asked.get("step"), wantedStep: whole(asked.get("step")), wantedPlace: whole(asked.get("group")), turn: 0,
   };
   const ask = (name, request = {}) => within(server[name]({ run: page.run, ...request }));
 
-  const strip = buildStrip({ words, states: frame.states, onstop: stop, onchoose: choose, onopen: listRuns });
+  const strip = buildStrip({ words, states: frame.states, onstop: stop, onchoose: choose });
   const banner = buildBanner(words, () => events.openLog());
-  const problem = h("div", { class: "banner fault", role: "alert", hidden: true });
+  const problem = faultBanner(); // what the newest answer lacks: goes with the next one
+  const trouble = faultBanner(); // what an action did not do: goes with the next action
   const tiles = buildTiles(words);
   const charts = buildCharts({ words, onstep: (step) => pick(step) });
   const inspector = buildInspector({ words, onmove: move, onread: pin, fulltext: fullText });
   const groups = buildGroups({ words, inspector: inspector.node, onstep: (step) => pick(step), ongroup: openGroup, onnewest: follow });
-  const events = buildEvents({ words, readLog: () => ask("live_log") });
+  const events = buildEvents({ words, readLog: () => ask("live_log"), onlost: lost });
   const nothing = h("section", { class: "card nothing", hidden: true }, h("h2", {}, words.empty), h("p", { class: "muted" }, words.empty_text), h("a", { class: "button primary", href: "./launch" }, words.empty_link));
-  const body = h("div", { style: { display: "contents" } }, strip.node, banner.node, tiles.node, charts.top, groups.node, charts.multiples, events.nodes);
+  const rest = h("div", { style: { display: "contents" } }, banner.node, tiles.node, charts.top, groups.node, charts.multiples, events.nodes);
+  const body = h("div", { style: { display: "contents" } }, strip.node, rest);
   body.hidden = true;
-  replace(main, problem, nothing, body);
+  replace(main, problem.node, trouble.node, nothing, body);
   document.addEventListener("keydown", onKey);
+  let listed = 0;
   const polling = poll(tick, { line: lostLine(), lost: frame.lost });
 
   async function tick() {
     const turn = page.turn;
     const news = await ask("live_tick", { cursor: page.cursor });
     if (turn !== page.turn) return;
-    fail(news.error);
+    problem.show(news.error ? say(words.load_failed, { error: news.error }) : "", h("a", { href: "./live" }, words.not_found));
     nothing.hidden = !news.empty;
-    if (news.empty || news.error) { body.style.display = page.about && !news.empty ? "contents" : "none"; return; }
+    body.style.display = news.empty ? "none" : "contents";
+    if (news.empty || news.error) return;
+    if (!page.about && !news.about) { page.cursor = null; return; }
     page.cursor = news.cursor;
     if (news.about) meet(news.about);
     if (news.strip) { page.strip = news.strip; page.rate = news.charts?.tokens_per_s ?? page.rate; strip.update(page.strip, page.rate); banner.update(page.strip); }
@@ -49,9 +57,10 @@ export function start({ main, server, words, frame }) {
       charts.update(news.charts.figures, page.about, news.strip.ended);
     }
     if (news.memory) charts.update({ memory: news.memory }, page.about, news.strip.ended);
-    if (news.events) events.add(news.events);
+    if (news.events) events.add(news.events, news.events_total);
     if (news.groups) { groups.map(news.groups, news.strip.ended); page.last = news.groups.last; }
     await advance();
+    if (Date.now() - listed > LIST_EVERY && !strip.choosing()) await listRuns();
   }
 
   /** A run is seen for the first time on this page. */
@@ -60,8 +69,8 @@ export function start({ main, server, words, frame }) {
     page.run = about.id;
     document.title = `${about.name} · ${frame.name}`;
     body.hidden = false;
-    body.style.display = "contents";
-    strip.options([about], about);
+    rest.style.display = "contents";
+    showRuns();
     charts.about(about);
     groups.clear(); inspector.clear(); events.clear();
     remember();
@@ -72,7 +81,7 @@ export function start({ main, server, words, frame }) {
     if (!page.last) return;
     if (page.step === null) {
       await showStep(page.wantedStep ?? page.last, page.wantedPlace);
-    } else if (page.following && page.step !== page.last && !inspector.node.matches(":hover, :focus-within")) {
+    } else if (page.following && page.step !== page.last && !inspector.node.matches(":hover, :focus-within") && !groups.rows.matches(":focus-within")) {
       await showStep(page.last);
     }
   }
@@ -81,7 +90,7 @@ export function start({ main, server, words, frame }) {
     const turn = page.turn;
     const wanted = (page.asking = step);
     const data = await ask("live_step", { step });
-    if (turn !== page.turn || wanted !== page.asking || fail(data.error) || data.step === null) return;
+    if (turn !== page.turn || wanted !== page.asking || complain(data.error) || data.step === null) return;
     page.step = data.step;
     page.strips = data.groups;
     const chosen = data.groups[(place ?? 0) - 1] ?? data.groups.reduce((best, one) => ((one.spread ?? -1) > (best?.spread ?? -1) ? one : best), null);
@@ -94,8 +103,9 @@ export function start({ main, server, words, frame }) {
     page.group = id;
     groups.mark(id);
     if (byHand) pin();
-    const detail = await ask("live_group", { group: id });
-    if (turn !== page.turn || page.group !== id || fail(detail.error)) return;
+    const detail = await attempt(() => ask("live_group", { group: id }), byHand);
+    if (!detail) return;
+    if (turn !== page.turn || page.group !== id || complain(detail.error)) return;
     inspector.show(detail, page.about, placeOf(id) + 1, page.strips.length);
     if (byHand) remember();
   }
@@ -112,7 +122,7 @@ export function start({ main, server, words, frame }) {
   async function pick(step) {
     if (!page.last) return;
     page.following = step >= page.last;
-    await showStep(step, page.step === null ? null : placeOf(page.group) + 1);
+    await attempt(() => showStep(step, page.step === null ? null : placeOf(page.group) + 1));
     remember();
   }
 
@@ -125,7 +135,7 @@ export function start({ main, server, words, frame }) {
 
   async function follow() {
     page.following = true;
-    await showStep(page.last);
+    await attempt(() => showStep(page.last));
     remember();
   }
 
@@ -139,32 +149,62 @@ export function start({ main, server, words, frame }) {
     history.replaceState(history.state, "", `?${address}`);
   }
 
+  /** The picker's list is fetched ahead: a native list that is open takes no new options. */
   async function listRuns() {
+    listed = Date.now();
     const answer = await ask("live_runs");
-    if (answer.runs && page.about) strip.options(answer.runs.some((run) => run.id === page.run) ? answer.runs : [page.about, ...answer.runs], page.about);
+    if (!answer.runs) return;
+    page.runs = answer.runs;
+    showRuns();
+  }
+
+  function showRuns() {
+    if (page.about) strip.options(page.runs.some((run) => run.id === page.run) ? page.runs : [page.about, ...page.runs], page.about);
   }
 
   function choose(id) {
     if (id === page.run) return;
-    Object.assign(page, { run: id, cursor: null, step: null, strips: null, group: null, last: 0, following: true, wantedStep: null, wantedPlace: null, rate: null, turn: page.turn + 1 });
+    // Nothing of the run before may stand under the new one's name.
+    rest.style.display = "none";
+    strip.blank();
+    problem.show(""); trouble.show("");
+    Object.assign(page, { run: id, about: null, strip: null, cursor: null, step: null, strips: null, group: null, last: 0, following: true, wantedStep: null, wantedPlace: null, rate: null, turn: page.turn + 1 });
     polling.now();
   }
 
   async function stop() {
     strip.asked(true);
-    const answer = await ask("live_stop");
-    if (fail(answer.error)) strip.asked(false);
+    const answer = await attempt(() => ask("live_stop"));
+    if (answer?.error) trouble.show(say(words.stop_failed, { error: answer.error }));
+    if (!answer || answer.error) strip.asked(false);
     polling.now();
   }
 
+  /** The whole text, or null when there is no answer. */
   async function fullText(kind, id) {
-    const answer = await ask("live_text", { kind, id });
-    return answer.text ?? answer.error;
+    const answer = await attempt(() => ask("live_text", { kind, id }));
+    return answer ? (answer.text ?? answer.error) : null;
   }
 
-  function fail(error) {
-    problem.hidden = !error;
-    if (error) replace(problem, h("span", {}, say(words.load_failed, { error })), h("a", { href: "./live" }, words.not_found));
+  /** An action that a person asked for: a lost connection is said, and stays said until the next action. */
+  async function attempt(action, byHand = true) {
+    if (byHand) trouble.show("");
+    try {
+      return await action();
+    } catch (error) {
+      if (!byHand) throw error;
+      lost(error);
+      return null;
+    }
+  }
+
+  function lost(error) {
+    console.warn("no answer", error);
+    trouble.show(frame.lost);
+  }
+
+  function complain(error) {
+    if (error) trouble.show(say(words.load_failed, { error }));
     return Boolean(error);
   }
 

@@ -45,7 +45,7 @@ function asides(key, figure, run, words) {
   if (key !== "kl") return [];
   const names = figure.data.map((trace) => trace.name);
   const without = [];
-  if (!names.includes(words.traces.kl)) without.push(`KL: ${run.facts.beta === 0 ? words.no_kl : words.absent}`);
+  if (!names.includes(words.traces.kl)) without.push(say(words.kl_aside, { why: run.facts.beta === 0 ? words.no_kl : words.absent }));
   if (!names.includes(words.traces.entropy)) without.push(words.no_entropy);
   return without;
 }
@@ -56,6 +56,9 @@ function nothing(key, run, ended, words) {
 }
 
 function drawFacts(node, run, data, words) {
+  const key = JSON.stringify([run.id, data]);
+  if (node.dataset.key === key) return; // equal facts are left alone: a selection or the focus in them stays
+  node.dataset.key = key;
   const main = data.held_out.find((row) => row.name === "reward");
   const others = data.held_out.filter((row) => row !== main);
   replace(node,

@@ -1,10 +1,10 @@
 import { h, replace, say, setText } from "./dom.js";
-import { clock } from "./format.js";
+import { clock, grouped } from "./format.js";
 
 const KEPT = 600;
 
 /** Events and the log's tail: folded, searchable. The log is fetched when it is opened, and again on demand. */
-export function buildEvents({ words, readLog }) {
+export function buildEvents({ words, readLog, onlost }) {
   const count = h("span", { class: "sub muted small" });
   const list = h("div", { class: "scroll" });
   const search = h("input", { class: "field", type: "search", placeholder: words.search, "aria-label": `${words.search}: ${words.events}` });
@@ -19,13 +19,13 @@ export function buildEvents({ words, readLog }) {
   search.addEventListener("input", draw);
   events.addEventListener("toggle", () => events.open && draw());
 
-  const log = buildLog(words, readLog);
+  const log = buildLog(words, readLog, onlost);
   return {
     nodes: [events, log.node],
     clear() { kept = []; log.clear(); setText(count, ""); if (events.open) draw(); },
-    add(found) {
+    add(found, total) {
       kept = [...kept, ...found].slice(-KEPT);
-      setText(count, say(words.events_count, { count: kept.length }));
+      setText(count, say(total > kept.length ? words.events_shown : words.events_count, { count: grouped(total), shown: kept.length }));
       if (events.open) draw();
       if (log.node.open) log.load();
     },
@@ -37,7 +37,7 @@ function line(event) {
   return h("div", { class: `event ${event.level}` }, h("span", { class: "muted" }, clock(event.ts)), h("span", { class: "kind" }, event.kind.replace(/_/g, " ")), h("span", { class: "message" }, event.message));
 }
 
-function buildLog(words, readLog) {
+function buildLog(words, readLog, onlost) {
   const search = h("input", { class: "field", type: "search", placeholder: words.search, "aria-label": `${words.search}: ${words.log}` });
   const reload = h("button", { class: "button", type: "button" }, words.refresh);
   const text = h("pre", { class: "log", tabindex: "0" });
@@ -53,9 +53,13 @@ function buildLog(words, readLog) {
     if (atEnd) scroll.scrollTop = scroll.scrollHeight;
   }
   async function load() {
-    const answer = await readLog();
-    whole = answer.error ?? answer.text;
-    draw();
+    try {
+      const answer = await readLog();
+      whole = answer.error ?? answer.text;
+      draw();
+    } catch (error) {
+      onlost(error);
+    }
   }
   search.addEventListener("input", draw);
   reload.addEventListener("click", load);
@@ -63,7 +67,12 @@ function buildLog(words, readLog) {
   return { node, load, clear() { whole = ""; setText(text, ""); if (node.open) load(); } };
 }
 
-/** Without terminal colours and carriage returns. */
+/** Without terminal colours; of a line that was written over after a carriage return, only what is seen at the end. */
 function plain(text) {
-  return text.replace(/\u001b\[[0-9;?]*[A-Za-z]/g, "").replace(/[^\n]*\r(?!\n)/g, "");
+  return text.replace(/\u001b\[[0-9;?]*[A-Za-z]/g, "").split("\n").map(lastWritten).join("\n");
+}
+
+function lastWritten(line) {
+  const whole = line.endsWith("\r") ? line.slice(0, -1) : line;
+  return whole.slice(whole.lastIndexOf("\r") + 1);
 }

@@ -3,6 +3,7 @@ import { fixed, number } from "./format.js";
 import { rewardColour } from "./reward_colour.js";
 
 const ROOMY = 7;
+const SLIDES_MS = 80;
 
 /** Group strips: a mini-map of all steps, the groups of one step as rows of squares, and the step slider. */
 export function buildGroups({ words, onstep, ongroup, onnewest, inspector }) {
@@ -22,8 +23,15 @@ export function buildGroups({ words, onstep, ongroup, onnewest, inspector }) {
   canvas.hidden = true;
   const view = { map: null, step: null };
   let places = [];
+  let drawn = "";
 
-  slider.addEventListener("input", () => { setText(at, `${words.slider} ${slider.value}`); onstep(Number(slider.value)); });
+  let sliding = null; // a step is asked for when the slider rests, and nothing moves it meanwhile
+  slider.addEventListener("input", () => {
+    setText(at, `${words.slider} ${slider.value}`);
+    clearTimeout(sliding);
+    sliding = setTimeout(() => { sliding = null; onstep(Number(slider.value)); }, SLIDES_MS);
+  });
+  const slideTo = (step) => { if (sliding === null) { slider.value = step; setText(at, `${words.slider} ${step}`); } };
   canvas.addEventListener("click", (event) => {
     const place = Math.floor((event.clientX - canvas.getBoundingClientRect().left) / view.width);
     if (view.map && view.map.columns[place]) onstep(view.map.columns[place].step);
@@ -39,7 +47,7 @@ export function buildGroups({ words, onstep, ongroup, onnewest, inspector }) {
     waiting.hidden = some;
     slider.min = data.first;
     slider.max = Math.max(data.last, data.first);
-    if (view.step !== null) slider.value = view.step;
+    if (view.step !== null) slideTo(view.step);
     setText(low, number(data.scale[0]));
     setText(high, number(data.scale[1]));
     paint(canvas, view);
@@ -47,16 +55,23 @@ export function buildGroups({ words, onstep, ongroup, onnewest, inspector }) {
 
   function strips(data, chosen, following) {
     view.step = data.step;
-    slider.value = data.step;
-    setText(at, `${words.slider} ${data.step}`);
+    slideTo(data.step);
     newest.hidden = following;
     setText(sub, say(words.groups_sub, { step: data.step }));
-    const shared = sharedStart(data.groups.map((group) => group.prompt));
-    places = data.groups.map((group, place) => row(group, shared, place, data.groups.length, view, words, ongroup));
-    rows.classList.toggle("roomy", places.length <= ROOMY);
-    replace(rows, places);
+    const key = JSON.stringify([data.groups, view.map?.scale]);
+    if (key !== drawn) { drawn = key; draw(data.groups); }
     mark(chosen);
     paint(canvas, view);
+  }
+
+  /** New rows; the keyboard's focus stays at its place among them. */
+  function draw(groups) {
+    const focused = places.indexOf(document.activeElement);
+    const shared = sharedStart(groups.map((group) => group.prompt));
+    places = groups.map((group, place) => row(group, shared, place, groups.length, view, words, ongroup));
+    rows.classList.toggle("roomy", places.length <= ROOMY);
+    replace(rows, places);
+    if (focused >= 0) places[Math.min(focused, places.length - 1)]?.focus({ preventScroll: true });
   }
 
   function mark(chosen) {
@@ -64,12 +79,13 @@ export function buildGroups({ words, onstep, ongroup, onnewest, inspector }) {
   }
 
   function clear() {
-    view.map = null; view.step = null;
+    view.map = null; view.step = null; drawn = ""; places = [];
+    clearTimeout(sliding); sliding = null;
     canvas.hidden = stepper.hidden = scale.hidden = body.hidden = true;
     waiting.hidden = false;
     replace(rows); setText(sub, "");
   }
-  return { node, map, strips, mark, clear };
+  return { node, rows, map, strips, mark, clear };
 }
 
 function row(group, shared, place, count, view, words, ongroup) {

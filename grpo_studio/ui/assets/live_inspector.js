@@ -6,6 +6,7 @@ export function buildInspector({ words, onmove, onread, fulltext }) {
   const node = h("div", { class: "inspector", "aria-live": "off" }, h("div", { class: "hint" }, words.inspect_hint));
 
   function show(group, run, place, count) {
+    const focused = [...node.querySelectorAll(".steps-nav button")].indexOf(document.activeElement);
     const cards = group.completions.map((item) => card(item, group, run));
     replace(node,
       h("div", { class: "ask" },
@@ -14,12 +15,13 @@ export function buildInspector({ words, onmove, onread, fulltext }) {
       group.kind === "mixed" ? null : h("p", { class: "muted small", style: { padding: "4px 12px" } }, group.kind === "unscored" ? words.no_reward : words.dead_note),
       h("div", { class: "answers" }, cards, cards.length < group.total ? h("p", { class: "muted small" }, say(words.best_of, { shown: cards.length, total: grouped(group.total) })) : null));
     node.querySelectorAll(".text-box").forEach(offerMore);
+    if (focused >= 0) node.querySelectorAll(".steps-nav button")[focused].focus({ preventScroll: true });
   }
 
   function numbers(group) {
-    const seen = group.seen.length > 1 ? say(words.seen, { steps: group.seen.join(", ") }) : words.seen_once;
+    const seen = group.seen.length > 1 ? say(words.seen, { steps: group.seen.join(", ") }) : group.seen_first ? words.seen_once : "";
     const gold = group.answer === null ? [words.no_gold] : [`${words.gold} `, h("b", {}, short(group.answer, 120))];
-    return [gold, ` · ${words.mean} ${fixed(group.mean)} · ${words.deviation} ${fixed(group.spread)} · ${seen}`];
+    return [gold, ` · ${words.mean} ${fixed(group.mean)} · ${words.deviation} ${fixed(group.spread)}${seen ? ` · ${seen}` : ""}`];
   }
 
   function mover(place, count) {
@@ -86,7 +88,12 @@ export function buildInspector({ words, onmove, onread, fulltext }) {
     button.addEventListener("click", async () => {
       onread();
       const open = shown.classList.contains("cut");
-      if (open && !complete) { shown.textContent = await fulltext(box.dataset.kind, Number(box.dataset.id)); complete = true; }
+      if (open && !complete) {
+        const all = await fulltext(box.dataset.kind, Number(box.dataset.id));
+        if (all === null) return;
+        shown.textContent = all;
+        complete = true;
+      }
       shown.className = open ? "text open" : "text cut";
       button.setAttribute("aria-expanded", String(open));
       button.textContent = open ? words.show_less : label;

@@ -3,8 +3,8 @@ import { bytes, duration, fixed, number, percent, signed } from "./format.js";
 
 /** The top of Live: the strip, the banner and the tiles. */
 
-export function buildStrip({ words, states, onstop, onchoose, onopen }) {
-  const picker = h("select", { "aria-label": words.choose, title: words.choose, onchange: () => onchoose(picker.value), onfocus: () => onopen() });
+export function buildStrip({ words, states, onstop, onchoose }) {
+  const picker = h("select", { "aria-label": words.choose, title: words.choose, onchange: () => onchoose(picker.value), });
   const pill = h("span", { class: "pill", role: "status" });
   const filled = h("span");
   const bar = h("div", { class: "progress", role: "progressbar", "aria-valuemin": "0" }, filled);
@@ -12,8 +12,12 @@ export function buildStrip({ words, states, onstop, onchoose, onopen }) {
   const stop = h("button", { class: "button danger", type: "button", title: words.stop_note, onclick: () => onstop(stop) }, words.stop);
   const node = h("section", { class: "card strip" }, h("div", { class: "strip-name" }, picker), pill, bar, text, stop);
   let stopAsked = false;
+  let listed = "";
 
   function options(runs, chosen) {
+    const key = JSON.stringify([runs, chosen.id]);
+    if (key === listed) { picker.value = chosen.id; return; }
+    listed = key;
     replace(picker, runs.map((run) => h("option", { value: run.id, selected: run.id === chosen.id }, run.id === chosen.id ? run.name : `${run.name} · ${when(run.id)} · ${states[run.state]}`)));
   }
 
@@ -32,7 +36,15 @@ export function buildStrip({ words, states, onstop, onchoose, onopen }) {
     stop.disabled = stopAsked || strip.state === "stopping";
     setText(stop, stop.disabled ? words.stopping : words.stop);
   }
-  return { node, options, update, asked: (yes) => { stopAsked = yes; stop.disabled = yes; setText(stop, yes ? words.stopping : words.stop); } };
+  /** Another run was chosen: what is known of the one before no longer holds. */
+  function blank() {
+    stopAsked = false;
+    stop.hidden = true;
+    delete pill.dataset.state;
+    filled.style.width = "0";
+    for (const one of [pill, text]) setText(one, "");
+  }
+  return { node, options, update, blank, choosing: () => document.activeElement === picker, asked: (yes) => { stopAsked = yes; stop.disabled = yes; setText(stop, yes ? words.stopping : words.stop); } };
 }
 
 /** "29 Nov 23:53" out of an id that begins with 20261129-235338. */
@@ -43,13 +55,17 @@ export function when(id) {
 
 export function buildBanner(words, onlog) {
   const node = h("div", { class: "banner", hidden: true });
+  let told = "";
   function update(strip) {
     const title = words.banner[strip.state];
     const fault = strip.state === "failed" || strip.state === "killed";
     node.hidden = !title || strip.state === "finished";
     node.className = `banner ${fault ? "fault" : "wait"}`;
-    node.setAttribute("role", fault ? "alert" : "status");
-    if (node.hidden) return;
+    const role = fault ? "alert" : "status";
+    if (node.getAttribute("role") !== role) node.setAttribute("role", role);
+    const key = JSON.stringify([title, strip.reason, strip.step]);
+    if (node.hidden || key === told) return; // a live region is read out with every change
+    told = key;
     replace(node, h("strong", {}, title), h("span", {}, strip.reason),
       strip.step ? h("span", {}, say(words.banner_step, strip)) : null,
       fault ? h("button", { class: "link", type: "button", onclick: onlog }, words.banner_log) : null);

@@ -1,3 +1,4 @@
+import { faultBanner } from "./banner.js";
 import { h, replace, say, setText, svg, term } from "./dom.js";
 import { age, bytes, fixed, grouped, signed } from "./format.js";
 import { lostLine } from "./frame.js";
@@ -10,16 +11,17 @@ export function start({ main, server, words, frame }) {
   const view = { filter: asked.get("filter") || "", page: 0, version: null, turn: 0, stopping: new Set() };
   const filter = h("input", { class: "field runs-filter", type: "search", placeholder: words.filter, "aria-label": words.filter, value: view.filter });
   const count = h("span", { class: "muted small", role: "status" });
-  const problem = h("div", { class: "banner fault", role: "alert", hidden: true });
+  const problem = faultBanner(); // what the newest answer lacks
+  const trouble = faultBanner(); // what an action did not do: goes with the next action
   const body = h("tbody");
   const columns = ["state", "run", "model", "data", "reward", "steps", "age", "size"];
   const table = h("table", { class: "runs-table" }, h("thead", {}, h("tr", {},
     columns.map((name) => h("th", { scope: "col", class: `col-${name}` }, name === "reward" ? term(words.reward, words.reward_note) : words[name])), h("th", { class: "col-act" }))), body);
   const nothing = h("div", { class: "nothing", hidden: true });
   const pager = h("div", { class: "runs-pager", hidden: true });
-  replace(main, problem, h("section", { class: "card runs" }, h("div", { class: "runs-head" }, h("h1", {}, words.title), count, filter), table, nothing, pager));
+  replace(main, problem.node, trouble.node, h("section", { class: "card runs" }, h("div", { class: "runs-head" }, h("h1", {}, words.title), count, filter), table, nothing, pager));
   document.title = `${words.title} · ${frame.name}`;
-  let ages = [];
+  const drawn = new Map(); // id -> {key, node, age, started}
 
   filter.addEventListener("input", () => ask({ filter: filter.value, page: 0 }));
   const polling = poll(tick, { line: lostLine(), lost: frame.lost });
@@ -29,39 +31,62 @@ export function start({ main, server, words, frame }) {
     const address = new URLSearchParams(location.search);
     if (view.filter) address.set("filter", view.filter); else address.delete("filter");
     history.replaceState(history.state, "", address.size ? `?${address}` : location.pathname);
-    tick();
+    polling.now();
   }
 
   async function tick() {
     const turn = view.turn;
     const answer = await within(server.runs_page({ filter: view.filter, page: view.page, version: view.version }));
     if (turn !== view.turn) return;
-    problem.hidden = !answer.error;
-    if (answer.error) { setText(problem, answer.error); return; }
+    problem.show(answer.error || "");
+    if (answer.error) return;
     if (answer.rows) { view.version = answer.version; draw(answer); }
-    ages.forEach(([node, started]) => setText(node, started ? age(Date.now() / 1000 - started) : "–"));
+    for (const one of drawn.values()) setText(one.age, one.started ? age(Date.now() / 1000 - one.started) : "–");
   }
 
   function draw({ rows, total, page, pages }) {
     setText(count, total === 1 ? words.count_1 : say(words.count, { total: grouped(total) }));
-    ages = [];
-    replace(body, rows.map(row));
+    patch(rows);
     table.hidden = rows.length === 0;
     nothing.hidden = rows.length > 0;
     if (rows.length === 0) replace(nothing, view.filter ? h("p", { class: "muted" }, say(words.no_match, { filter: view.filter })) : [h("p", { class: "muted" }, words.none), h("a", { class: "button primary", href: "./launch" }, words.none_link)]);
     pager.hidden = pages < 2;
     const go = (label, by) => h("button", { class: "button", type: "button", disabled: page + by < 0 || page + by >= pages, onclick: () => ask({ page: page + by }) }, label);
-    replace(pager, go(words.previous, -1), h("span", { class: "muted small" }, say(words.page_of, { page: page + 1, pages })), go(words.next, 1));
+    const key = `${page}/${pages}`;
+    if (pager.dataset.key !== key) replace(pager, go(words.previous, -1), h("span", { class: "muted small" }, say(words.page_of, { page: page + 1, pages })), go(words.next, 1));
+    pager.dataset.key = key;
+  }
+
+  /** Rows that are as they were stay the same nodes, so that the focus and a selection in them stay too. */
+  function patch(rows) {
+    const focused = document.activeElement?.closest("tr");
+    const held = focused ? [...focused.querySelectorAll("a, button")].indexOf(document.activeElement) : -1;
+    const focusedId = focused?.dataset.run;
+    const wanted = new Set(rows.map((run) => run.id));
+    for (const [id, one] of drawn) if (!wanted.has(id)) { one.node.remove(); drawn.delete(id); }
+    rows.forEach((run, place) => {
+      const key = JSON.stringify([run, view.stopping.has(run.id)]);
+      const known = drawn.get(run.id);
+      if (known?.key !== key) {
+        const made = { key, started: run.started, ...row(run) };
+        known?.node.replaceWith(made.node);
+        drawn.set(run.id, made);
+      }
+      const { node } = drawn.get(run.id);
+      if (body.children[place] !== node) body.insertBefore(node, body.children[place] ?? null);
+    });
+    if (held < 0 || document.activeElement?.closest("tr")) return;
+    const again = drawn.get(focusedId)?.node.querySelectorAll("a, button");
+    again?.[Math.min(held, again.length - 1)]?.focus({ preventScroll: true });
   }
 
   function row(run) {
     const link = `./live?run=${encodeURIComponent(run.id)}`;
     const old = h("td", { class: "col-age number" });
-    ages.push([old, run.started]);
     const pill = h("span", { class: "pill", data: { state: run.state }, title: run.reason || "" }, frame.states[run.state]);
-    return h("tr", { onclick: (event) => { if (!event.target.closest("a, button") && !String(getSelection())) location.href = link; } },
+    const node = h("tr", { data: { run: run.id }, onclick: (event) => { if (!event.target.closest("a, button") && !String(getSelection())) location.href = link; } },
       h("td", { class: "col-state" }, pill),
-      h("td", { class: "col-run" }, h("a", { href: link, "aria-label": say(words.open, { name: run.name }) }, run.name), h("div", { class: "under", title: run.id }, run.problem || (run.ended && run.state !== "finished" && run.reason) || when(run.id))),
+      h("td", { class: "col-run" }, h("a", { href: link, "aria-label": say(words.open, { name: run.name }) }, run.name), h("div", { class: "under", title: run.problem || run.reason || run.id }, run.problem || (run.ended && run.state !== "finished" && run.reason) || when(run.id))),
       h("td", { class: "col-model", title: run.model }, run.model),
       h("td", { class: "col-data", title: run.data }, run.data),
       h("td", { class: "col-reward" }, reward(run)),
@@ -69,6 +94,7 @@ export function start({ main, server, words, frame }) {
       old,
       h("td", { class: "col-size number" }, bytes(run.size)),
       h("td", { class: "col-act" }, run.ended ? null : stopButton(run)));
+    return { node, age: old };
   }
 
   function reward(run) {
@@ -82,6 +108,17 @@ export function start({ main, server, words, frame }) {
     return h("div", { class: "progress" }, h("span", { style: { width: `${Math.min(100, (100 * run.step) / run.steps)}%` } }));
   }
 
+  /** Ask a run to stop; the line that says why it did not, if it did not. */
+  async function stop(run) {
+    try {
+      const { error } = await within(server.runs_stop({ run: run.id }));
+      return error ? say(words.stop_failed, { name: run.name, error }) : "";
+    } catch (error) {
+      console.warn("no answer", error);
+      return frame.lost;
+    }
+  }
+
   function stopButton(run) {
     const busy = run.state === "stopping" || view.stopping.has(run.id);
     const button = h("button", { class: "button danger", type: "button", disabled: busy }, busy ? words.stopping : words.stop);
@@ -89,8 +126,15 @@ export function start({ main, server, words, frame }) {
       view.stopping.add(run.id);
       button.disabled = true;
       button.textContent = words.stopping;
-      const answer = await within(server.runs_stop({ run: run.id }));
-      if (answer.error) { view.stopping.delete(run.id); problem.hidden = false; setText(problem, answer.error); view.version = null; }
+      trouble.show("");
+      const failed = await stop(run);
+      if (failed) {
+        view.stopping.delete(run.id);
+        button.disabled = false;
+        button.textContent = words.stop;
+        trouble.show(failed);
+        view.version = null;
+      }
       polling.now();
     });
     return button;

@@ -1,0 +1,177 @@
+"""What the Live page shows of a run's metrics: tiles, facts and figures. Plain values, ready for JSON."""
+
+from __future__ import annotations
+
+import statistics
+from typing import Any
+
+import pandas as pd
+
+from grpo_studio import plots, queries
+from grpo_studio.plots.figure import tidy, verifier_colour
+from grpo_studio.store.reader import RunReader
+from grpo_studio.ui import strings
+from grpo_studio.ui.live_run import LiveRun, memo_of
+
+SPARK_POINTS = 60
+RECENT_STEPS = 10
+CORE_METRICS = (
+    "reward/mean", "reward/std", "group/mixed", "group/all_good", "group/all_bad", "completion/length_mean",
+    "completion/truncated", "policy/kl", "policy/entropy", "policy/clip_low", "policy/clip_high", "optim/loss",
+    "optim/grad_norm", "time/step", "throughput/completion_tokens_per_s",
+)  # fmt: skip
+PEAK = "memory/peak/"
+TILES = {
+    "reward": "reward/mean",
+    "mixed": "group/mixed",
+    "truncated": "completion/truncated",
+    "kl": "policy/kl",
+    "step": "time/step",
+}
+
+Answer = dict[str, Any]
+
+
+def charts(run: LiveRun, reader: RunReader, shown: queries.Steps) -> Answer:
+    """Everything that follows from the metrics: tiles, facts, and all figures over steps."""
+    peaks = queries.metric_names(reader, f"{PEAK}*")
+    frame = queries.metrics(reader, [*CORE_METRICS, *(_reward(name) for name, _ in run.rewards), *peaks], shown)
+    evaluations = queries.evaluations(reader)
+    phases = queries.phase_times(reader, shown)
+    memo = memo_of(run.folder.database)
+    with memo.lock:
+        memo.totals.look(reader, [*peaks, *(_abstained(name) for name, _ in run.rewards)])
+        facts = {
+            "held_out": _held_out(evaluations),
+            "verifiers": _verifiers(run, reader, shown, memo.totals),
+            "groups": memo.totals.groups,
+            "completions": memo.totals.completions,
+        }
+        highest = {name: memo.totals.peaks[name] for name in peaks if name in memo.totals.peaks}
+    return {
+        "tiles": _tiles(run, reader, frame, phases, highest),
+        "tokens_per_s": tidy(_last(frame["throughput/completion_tokens_per_s"]), 3),
+        "facts": facts,
+        "figures": _figures(run, reader, frame, evaluations, phases),
+    }
+
+
+def memory_chart(run: LiveRun, reader: RunReader) -> plots.Figure:
+    """The memory over time."""
+    memo = memo_of(run.folder.database)
+    with memo.lock:
+        frame = memo.memory.frame(reader)
+    return plots.memory_figure(frame, run.folder.run_id, _words()["traces"], _words()["phases"])
+
+
+def _reward(name: str) -> str:
+    return f"reward/{name}/mean"
+
+
+def _abstained(name: str) -> str:
+    return f"verifier/{name}/abstained"
+
+
+def _tiles(
+    run: LiveRun, reader: RunReader, frame: pd.DataFrame, phases: pd.DataFrame, highest: dict[str, float]
+) -> Answer:
+    peaks = frame[[name for name in frame if str(name).startswith(PEAK)]]
+    peak = peaks.max(axis=1) if len(peaks.columns) else pd.Series(float("nan"), index=frame.index)
+    shares = phases.iloc[-1] / phases.iloc[-1].sum() if len(phases) and len(phases.columns) else pd.Series(dtype=float)
+    names = _words()["phases"]
+    tiles: Answer = {key: _tile(frame[column], *queries.ends(reader, column)) for key, column in TILES.items()}
+    tiles["memory"] = _tile(peak, None, None)
+    groups = run.config.algorithm.prompts_per_step
+    tiles["mixed"] |= {
+        "groups": groups,
+        "dead": _times(frame, groups, "group/all_good", "group/all_bad"),
+        "good": _times(frame, groups, "group/all_good"),
+    }
+    tiles["kl"] |= {"no_reference": run.config.algorithm.beta == 0}
+    longest = shares.dropna()
+    if len(longest):
+        phase = str(longest.idxmax())
+        tiles["step"] |= {"phase": names.get(phase, phase), "share": tidy(longest.max(), 3)}
+    if highest:
+        phase = max(highest, key=lambda name: highest[name])
+        key = phase.removeprefix(PEAK)
+        tiles["memory"] |= {"value": tidy(highest[phase]), "phase": names.get(key, key)}
+    return tiles
+
+
+def _tile(values: pd.Series[Any], first: float | None, newest: float | None) -> Answer:
+    """The line of the drawn steps; `first` and `newest` are read from the run itself."""
+    known = values.dropna()
+    stride = max(1, -(-len(known) // SPARK_POINTS))
+    spark = [tidy(value, 4) for value in known.iloc[::-1].iloc[::stride].iloc[::-1]]
+    return {"value": tidy(newest), "first": tidy(first), "spark": spark}
+
+
+def _times(frame: pd.DataFrame, groups: int, *columns: str) -> int | None:
+    values = [_last(frame[column]) for column in columns]
+    return None if any(value is None for value in values) else round(sum(value or 0.0 for value in values) * groups)
+
+
+def _last(values: pd.Series[Any]) -> float | None:
+    known = values.dropna()
+    return float(known.iloc[-1]) if len(known) else None
+
+
+def _held_out(evaluations: pd.DataFrame) -> list[Answer]:
+    held_out = []
+    for column in [str(name) for name in evaluations if name == "eval/reward" or str(name).endswith("/mean")]:
+        known = evaluations.dropna(subset=[column])
+        if len(known):
+            first, last = known.iloc[0], known.iloc[-1]
+            name = column.removeprefix("eval/").removesuffix("/mean")
+            ends = {
+                "before": tidy(first[column]),
+                "now": tidy(last[column]),
+                "from_step": int(first["step"]),
+                "at_step": int(last["step"]),
+            }
+            held_out.append({"name": name, "only": len(known) == 1, **ends})
+    return held_out
+
+
+def _verifiers(run: LiveRun, reader: RunReader, shown: queries.Steps, totals: queries.Totals) -> list[Answer]:
+    """What each verifier adds: its mean over the run's last steps themselves, not over those that are drawn."""
+    recent = queries.metrics(
+        reader, [_reward(name) for name, _ in run.rewards], queries.last_steps(shown, RECENT_STEPS)
+    )
+    verifiers = []
+    for place, (name, weight) in enumerate(run.rewards):
+        known = recent[_reward(name)].dropna()
+        mean = statistics.fmean(known) if len(known) else None
+        verifiers.append(
+            {
+                "name": name,
+                "weight": weight,
+                "colour": verifier_colour(place),
+                "mean": tidy(mean),
+                "adds": None if mean is None else tidy(mean * weight),
+                "abstained": tidy(totals.sums.get(_abstained(name))),
+            }
+        )
+    return verifiers
+
+
+def _figures(
+    run: LiveRun, reader: RunReader, frame: pd.DataFrame, evaluations: pd.DataFrame, phases: pd.DataFrame
+) -> Answer:
+    run_id, words = run.folder.run_id, _words()["traces"]
+    return {
+        "reward": plots.reward_figure(frame, evaluations, run.rewards, run_id, words),
+        "mix": plots.group_mix_figure(frame, run_id, words),
+        "advantage": plots.advantage_figure(queries.advantages(reader), run_id, words),
+        "length": plots.length_figure(frame, run_id, words),
+        "kl": plots.kl_figure(frame, run_id, words),
+        "loss": plots.loss_figure(frame, run_id, words),
+        "clip": plots.clip_figure(frame, run_id, words),
+        "time": plots.time_figure(phases, run_id, _words()["phases"]),
+    }
+
+
+def _words() -> dict[str, Any]:
+    words: dict[str, Any] = strings.load()["live"]
+    return words
