@@ -80,8 +80,7 @@ def test_an_unknown_name_is_answered_with_the_nearest(tmp_path: Path) -> None:
     write(tmp_path, "math_numeric.py", RULE.format(name="math_numeric"))
     with pytest.raises(VerifierError) as error:
         discover([tmp_path]).get("math_numric")
-    expected = "no verifier 'math_numric'; did you mean math_numeric? available: math_numeric"
-    assert str(error.value) == expected
+    assert str(error.value) == "no verifier 'math_numric'; did you mean math_numeric?"
 
 
 @pytest.mark.parametrize(
