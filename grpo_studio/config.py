@@ -7,33 +7,17 @@ other than its default. Imports neither torch nor gradio.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
-from pydantic.fields import FieldInfo
+from pydantic import Field
 
-Finite = Annotated[float, Field(allow_inf_nan=False)]
+from grpo_studio.declaration import Finite, Section, setting
+
 BUILTIN_MODEL = "builtin:smollm2-135m-instruct"
 BUILTIN_DATASET = "builtin:arithmetic"
 LARGEST_DERIVED_MICRO_BATCH = 16
 CISPO_CLAMP = 5.0
 """Bound of the ratio that ScaleRL (arXiv 2510.13786) trains cispo with."""
-
-
-class Section(BaseModel):
-    """A frozen group of settings; an unknown key is an error, never ignored."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=(), coerce_numbers_to_str=True)
-
-
-def setting(
-    default: Any, title: str, help_text: str, *, main: bool = False, not_yet: str | None = None, **bounds: Any
-) -> Any:
-    """Declare one setting. `main` settings stand open in the form; `not_yet` names what it waits for."""
-    extra: dict[str, Any] = {"main": main}
-    if not_yet is not None:
-        extra["not_yet"] = not_yet
-    return Field(default=default, title=title, description=help_text, json_schema_extra=extra, **bounds)
 
 
 class ModelSettings(Section):
@@ -388,15 +372,3 @@ class RunConfig(Section):
             "largest_tokens_per_step": self.completions_per_step * self.algorithm.max_completion_length,
             "completions_total": self.completions_per_step * -(-self.algorithm.steps // self.algorithm.num_iterations),
         }
-
-
-def fields_of(section: type[BaseModel], prefix: str = "") -> dict[str, FieldInfo]:
-    """Every setting below `section` by its dotted name, in order of declaration; lists are one entry."""
-    found: dict[str, FieldInfo] = {}
-    for name, info in section.model_fields.items():
-        kind = info.annotation
-        if isinstance(kind, type) and issubclass(kind, BaseModel):
-            found |= fields_of(kind, f"{prefix}{name}.")
-        else:
-            found[f"{prefix}{name}"] = info
-    return found

@@ -13,7 +13,8 @@ from typing import Any
 import yaml
 from pydantic.fields import FieldInfo
 
-from grpo_studio.config import RewardSettings, RunConfig, fields_of
+from grpo_studio.config import RewardSettings, RunConfig
+from grpo_studio.declaration import fields_of
 from grpo_studio.errors import ConfigError, UsageError
 from grpo_studio.naming import nearest_names
 

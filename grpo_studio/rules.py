@@ -11,7 +11,8 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from grpo_studio.config import BUILTIN_DATASET, CISPO_CLAMP, RunConfig, fields_of
+from grpo_studio.config import BUILTIN_DATASET, CISPO_CLAMP, RunConfig
+from grpo_studio.declaration import fields_of
 from grpo_studio.naming import nearest_names
 
 

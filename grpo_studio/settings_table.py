@@ -12,7 +12,8 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from grpo_studio.config import RewardSettings, RunConfig, fields_of
+from grpo_studio.config import RewardSettings, RunConfig
+from grpo_studio.declaration import fields_of
 from grpo_studio.settings import PACKAGE_DIR
 
 TARGET = PACKAGE_DIR.parent / "docs" / "settings.md"

@@ -17,7 +17,8 @@ import annotated_types
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from grpo_studio.config import RewardSettings, RunConfig, fields_of
+from grpo_studio.config import RewardSettings, RunConfig
+from grpo_studio.declaration import fields_of
 from grpo_studio.verifiers.contract import REQUIRED, VerifierSpec
 
 LONG_TEXT = 5_000

@@ -10,8 +10,9 @@ from typing import Any
 
 import yaml
 
-from grpo_studio.config import RewardSettings, RunConfig, fields_of
+from grpo_studio.config import RewardSettings, RunConfig
 from grpo_studio.config_files import with_overrides
+from grpo_studio.declaration import fields_of
 from grpo_studio.errors import StudioError
 
 

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from grpo_studio.config import RunConfig, fields_of
+from grpo_studio.config import RunConfig
+from grpo_studio.declaration import fields_of
 from grpo_studio.rules import inspect
 
 

@@ -13,8 +13,9 @@ import pytest
 import yaml
 
 from grpo_studio import config_files, supervisor
-from grpo_studio.config import DatasetSettings, RewardSettings, RunConfig, fields_of
+from grpo_studio.config import DatasetSettings, RewardSettings, RunConfig
 from grpo_studio.data import DataSplits, load
+from grpo_studio.declaration import fields_of
 from grpo_studio.errors import DataError
 from grpo_studio.rules import inspect
 from grpo_studio.settings import BUNDLED_PRESETS, Settings

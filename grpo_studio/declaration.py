@@ -1,0 +1,38 @@
+"""How a setting is declared: one pydantic field with its default, bounds, title and help text."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.fields import FieldInfo
+
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+
+
+class Section(BaseModel):
+    """A frozen group of settings; an unknown key is an error, never ignored."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=(), coerce_numbers_to_str=True)
+
+
+def setting(
+    default: Any, title: str, help_text: str, *, main: bool = False, not_yet: str | None = None, **bounds: Any
+) -> Any:
+    """Declare one setting. `main` settings stand open in the form; `not_yet` names what it waits for."""
+    extra: dict[str, Any] = {"main": main}
+    if not_yet is not None:
+        extra["not_yet"] = not_yet
+    return Field(default=default, title=title, description=help_text, json_schema_extra=extra, **bounds)
+
+
+def fields_of(section: type[BaseModel], prefix: str = "") -> dict[str, FieldInfo]:
+    """Every setting below `section` by its dotted name, in order of declaration; lists are one entry."""
+    found: dict[str, FieldInfo] = {}
+    for name, info in section.model_fields.items():
+        kind = info.annotation
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            found |= fields_of(kind, f"{prefix}{name}.")
+        else:
+            found[f"{prefix}{name}"] = info
+    return found
