@@ -81,12 +81,7 @@ def _tiles(
     names = _words()["phases"]
     tiles: Answer = {key: _tile(frame[column], *queries.ends(reader, column)) for key, column in TILES.items()}
     tiles["memory"] = _tile(peak, None, None)
-    groups = run.config.algorithm.prompts_per_step
-    tiles["mixed"] |= {
-        "groups": groups,
-        "dead": _times(frame, groups, "group/all_good", "group/all_bad"),
-        "good": _times(frame, groups, "group/all_good"),
-    }
+    tiles["mixed"] |= _dead_groups(run, reader)
     tiles["kl"] |= {"no_reference": run.config.algorithm.beta == 0}
     longest = shares.dropna()
     if len(longest):
@@ -107,9 +102,13 @@ def _tile(values: pd.Series[Any], first: float | None, newest: float | None) -> 
     return {"value": tidy(newest), "first": tidy(first), "spark": spark}
 
 
-def _times(frame: pd.DataFrame, groups: int, *columns: str) -> int | None:
-    values = [_last(frame[column]) for column in columns]
-    return None if any(value is None for value in values) else round(sum(value or 0.0 for value in values) * groups)
+def _dead_groups(run: LiveRun, reader: RunReader) -> Answer:
+    """How many groups of the newest batch are dead: of the same step as the tile's share of mixed ones."""
+    groups = run.config.algorithm.prompts_per_step
+    good, bad = (queries.ends(reader, f"group/{kind}")[1] for kind in ("all_good", "all_bad"))
+    if good is None or bad is None:
+        return {"groups": groups, "dead": None, "good": None}
+    return {"groups": groups, "dead": round((good + bad) * groups), "good": round(good * groups)}
 
 
 def _last(values: pd.Series[Any]) -> float | None:

@@ -62,6 +62,13 @@ def test_a_tick_after_a_step_holds_that_step_but_not_what_never_changes(run: Sam
     assert "about" not in news
 
 
+def test_the_tile_of_mixed_groups_counts_dead_ones_of_the_same_step(run: SampleRun, live: LiveActions) -> None:
+    """A batch is recorded before its step is done: share and counts are then both of the newer batch."""
+    run.writer.metrics(run.now + 1, {"group/mixed": 0.25, "group/all_good": 0.5, "group/all_bad": 0.25})
+    tile = live.live_tick({})["charts"]["tiles"]["mixed"]
+    assert (tile["value"], tile["dead"], tile["good"]) == (0.25, 3, 2)
+
+
 def test_an_event_alone_brings_no_figure(run: SampleRun, live: LiveActions) -> None:
     cursor = live.live_tick({})["cursor"]
     run.writer.event("checkpoint_saved", "step 3")
