@@ -19,6 +19,9 @@ from grpo_studio.verifiers import Registry, discover, problems_of
 Loader = Callable[[DatasetSettings], data.DataSplits]
 
 
+ROW_COUNTS = ("dataset_rows", "train_rows", "held_out_rows")
+
+
 @dataclass(frozen=True)
 class CheckReport:
     """What `check` found. `config` is None when the settings are no configuration at all."""
@@ -57,6 +60,8 @@ def check(raw: Mapping[str, Any], settings: Settings, load: Loader = data.load) 
     if config is not None:
         found = _world_problems(config, settings, notes, derived, load)
         problems += [problem for problem in found if not inspected.is_wrong(problem.field)]
+    if inspected.config is None:  # what follows from a default in a wrong setting's place would mislead
+        derived = {name: value for name, value in derived.items() if name in ROW_COUNTS}
     return CheckReport(inspected.config, problems, notes, derived)
 
 

@@ -28,7 +28,9 @@ def test_check_of_the_quickstart_is_ok_and_derives(tmp_path: Path) -> None:
 def test_group_size_one_exits_1_and_names_the_field(tmp_path: Path) -> None:
     result = studio("check", *QUICK, "--set", "algorithm.group_size=1", "--json", home=tmp_path)
     assert result.returncode == 1
-    assert [problem["field"] for problem in as_json(result)["problems"]] == ["algorithm.group_size"]
+    report = as_json(result)
+    assert [problem["field"] for problem in report["problems"]] == ["algorithm.group_size"]
+    assert set(report["derived"]) == {"dataset_rows", "train_rows", "held_out_rows"}
 
 
 @pytest.fixture
