@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import App, start_app, stop_app
+from conftest import App
 from playwright.sync_api import Locator, Page, expect
 
 from grpo_studio import config_files
@@ -16,14 +16,6 @@ from grpo_studio.settings import BUNDLED_PRESETS
 
 Launch = Callable[..., Page]
 PRESET = config_files.read_preset("quickstart", [BUNDLED_PRESETS])
-
-
-@pytest.fixture(scope="module")
-def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
-    """An app with an empty home folder."""
-    app = start_app(tmp_path_factory.mktemp("home"))
-    yield app
-    stop_app(app)
 
 
 @pytest.fixture
