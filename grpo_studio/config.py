@@ -16,6 +16,8 @@ from grpo_studio.declaration import Finite, Section, setting
 BUILTIN_MODEL = "builtin:smollm2-135m-instruct"
 BUILTIN_DATASET = "builtin:arithmetic"
 LARGEST_DERIVED_MICRO_BATCH = 16
+LIGER_CHUNK_TOKENS = 2048
+"""Liger's fused log-probs never hold more tokens than this at once, so a larger chunk saves it no memory."""
 CISPO_CLAMP = 5.0
 """Bound of the ratio that ScaleRL (arXiv 2510.13786) trains cispo with."""
 
@@ -205,29 +207,31 @@ class AlgorithmSettings(Section):
     extra: dict[str, Any] = setting(
         {},
         "More of TRL",
-        "Other GRPOConfig fields by their own names.",
-        not_yet="passing other TRL fields on",
+        "Other fields of TRL's GRPOConfig by their own names, such as {entropy_coef: 0.01}; checked against the "
+        "installed version.",
     )
 
 
 class MemorySettings(Section):
     loss_backend: Literal["liger", "trl", "full"] = setting(
-        "trl",
+        "liger",
         "Loss backend",
-        "How the policy loss is computed; trl is TRL's own chunked head.",
-        not_yet="the liger and full loss backends",
+        "How the policy loss is computed. liger: Liger's fused chunks, least memory; trl: TRL's own chunked head; "
+        "full: all logits at once, the baseline.",
     )
     chunk_size: int | None = setting(
         None,
         "Chunk size",
-        "Tokens or sequences a chunk of the loss.",
+        "Completions in one chunk of Liger's loss. Empty: as many as hold 2,048 tokens, which is as far as Liger "
+        "itself splits. Only for the liger backend.",
         ge=1,
-        not_yet="choosing the chunk size",
+        le=65_536,
     )
     micro_batch: int | None = setting(
         None,
         "Micro-batch",
-        "Completions in one forward and backward pass. Empty: derived; must divide the completions of a step.",
+        "Completions in one forward and backward pass of one process. Empty: derived; times the processes it must "
+        "divide the completions of a step.",
         ge=1,
         le=65_536,
     )
@@ -239,38 +243,112 @@ class MemorySettings(Section):
     adapter: Literal["none", "lora", "qlora"] = setting(
         "none",
         "Adapter",
-        "Train all weights, or a small adapter beside them.",
-        not_yet="LoRA and QLoRA adapters",
+        "Train all weights, a small adapter beside frozen weights (LoRA), or one beside weights in 4 bits (QLoRA).",
     )
-    lora_rank: int = setting(16, "LoRA rank", "Width of the adapter.", ge=1, le=4096, not_yet="adapters")
-    lora_alpha: Finite = setting(32.0, "LoRA alpha", "Scale of the adapter's output.", gt=0, le=1e6, not_yet="adapters")
-    lora_dropout: Finite = setting(0.0, "LoRA dropout", "Dropout in the adapter.", ge=0, lt=1, not_yet="adapters")
-    lora_targets: str = setting("all-linear", "LoRA targets", "Modules that get an adapter.", not_yet="adapters")
+    lora_rank: int = setting(16, "LoRA rank", "Width of the adapter.", ge=1, le=4096)
+    lora_alpha: Finite = setting(
+        32.0, "LoRA alpha", "Scale of the adapter: its output times alpha / rank.", gt=0, le=1e6
+    )
+    lora_dropout: Finite = setting(0.0, "LoRA dropout", "Dropout before the adapter.", ge=0, lt=1)
+    lora_targets: str = setting(
+        "all-linear",
+        "LoRA targets",
+        "Modules that get an adapter: all-linear, or names by commas, such as q_proj, v_proj. The head is left out.",
+        min_length=1,
+        max_length=2000,
+    )
     skip_dead_groups: bool | None = setting(
         None,
         "Skip dead groups",
-        "Leave completions with advantage 0 out of the update.",
-        not_yet="skipping dead groups",
+        "Leave completions with advantage 0 out of the update. Empty: where that changes no gradient.",
     )
 
 
 class RolloutSettings(Section):
     engine: Literal["transformers", "vllm_colocate", "vllm_server"] = setting(
-        "transformers", "Rollout engine", "Who samples the completions.", not_yet="vLLM rollouts"
+        "transformers",
+        "Rollout engine",
+        "Who samples: the trainer itself, a vLLM engine in its process, or a vLLM server on other devices.",
+    )
+    importance_sampling_correction: bool = setting(
+        True,
+        "Sampler correction",
+        "Weigh tokens by how the trainer and vLLM differ on them (truncated importance sampling). Only for vLLM.",
+    )
+    importance_sampling_mode: Literal["token_truncate", "token_mask", "sequence_truncate", "sequence_mask"] | None = (
+        setting(
+            None,
+            "Correction mode",
+            "Ratio per token or sequence; above its bound it is cut (truncate) or left out (mask). Empty: "
+            "sequence_mask, for vespo token_truncate.",
+        )
+    )
+    gpu_memory: Finite = setting(
+        0.3,
+        "vLLM memory share",
+        "Share of each GPU that vLLM takes for weights and KV cache. In the trainer's process keep it low.",
+        gt=0,
+        lt=1,
+    )
+    tensor_parallel: int = setting(1, "vLLM tensor parallel", "GPUs that share one vLLM engine.", ge=1, le=64)
+    max_model_length: int | None = setting(
+        None,
+        "vLLM context",
+        "Tokens of prompt and completion that vLLM makes room for. Empty: what the model allows.",
+        ge=2,
+        le=10_000_000,
+    )
+    server_url: str | None = setting(
+        None,
+        "Server address",
+        "A running vLLM server, such as http://127.0.0.1:8000. Empty: one is started for the run and ended with it.",
+        max_length=500,
+    )
+    server_devices: str | None = setting(
+        None,
+        "Server devices",
+        "GPUs of a server that is started, such as 1 or 2,3. Empty: those after the trainer's.",
+        max_length=200,
+    )
+    server_timeout: Finite = setting(
+        300.0, "Server start limit", "Seconds that a server has until it answers.", gt=0, le=86_400
     )
     sync_canary: int = setting(
-        0, "Sync canary", "Compare engine and trainer every so many steps.", ge=0, not_yet="the sync canary"
+        1,
+        "Sync canary",
+        "After every so many weight syncs compare the log-probs of a fixed prompt in engine and trainer. 0: never.",
+        ge=0,
+        le=1_000_000,
     )
+    canary_bound: Finite = setting(
+        0.5, "Canary bound", "Mean difference of log-probs, in nats a token, past which it is an event.", gt=0, le=100
+    )
+    canary_stops: bool = setting(False, "Canary stops", "End the run as failed when the canary passes its bound.")
 
 
 class ScaleSettings(Section):
-    processes: int = setting(
-        1, "Processes", "Training processes on this machine.", ge=1, le=1024, not_yet="several processes"
-    )
+    processes: int = setting(1, "Processes", "Training processes on this machine, one a GPU.", ge=1, le=1024)
     strategy: Literal["none", "ddp", "fsdp", "zero2", "zero3"] = setting(
-        "none", "Strategy", "How the processes share the model.", not_yet="several processes"
+        "none",
+        "Strategy",
+        "How the processes share the model: none for one process; ddp: each holds all of it; fsdp and zero3: each "
+        "holds a part; zero2: parts of the optimizer and gradients only.",
     )
-    machines: int = setting(1, "Machines", "Machines that train together.", ge=1, le=10_000, not_yet="several machines")
+    machines: int = setting(
+        1, "Machines", "Machines that train together, each with that many processes.", ge=1, le=1024
+    )
+    machine_rank: int = setting(
+        0, "Machine rank", "Which of the machines this one is; machine 0 records.", ge=0, le=1023
+    )
+    main_process_ip: str | None = setting(
+        None,
+        "Main address",
+        "Address of machine 0, as the others reach it. Needed with several machines.",
+        max_length=255,
+    )
+    main_process_port: int = setting(
+        29500, "Main port", "Port on machine 0 for the processes to meet. Used with several machines.", ge=1, le=65535
+    )
 
 
 class EvaluationSettings(Section):
@@ -312,9 +390,15 @@ class LimitSettings(Section):
 
 class ReportSettings(Section):
     to: Literal["none", "trackio", "wandb", "tensorboard"] = setting(
-        "none", "Report to", "Also send metrics to a tracker.", not_yet="other trackers"
+        "none", "Report to", "Also send TRL's metrics to a tracker; its package must be installed."
     )
-    hub_repo: str | None = setting(None, "Hub repository", "Push the result there.", not_yet="pushing to the Hub")
+    hub_repo: str | None = setting(
+        None,
+        "Hub repository",
+        "Push the final weights to this repository (owner/name) on the Hugging Face Hub.",
+        pattern=r"^[\w.-]+/[\w.-]+$",
+        max_length=200,
+    )
 
 
 def _default_rewards() -> tuple[RewardSettings, ...]:
@@ -344,16 +428,50 @@ class RunConfig(Section):
         """Completions sampled for one batch: prompts a step times G."""
         return self.algorithm.prompts_per_step * self.algorithm.group_size
 
+    @property
+    def world_size(self) -> int:
+        """Training processes on all machines together."""
+        return self.scale.processes * self.scale.machines
+
     def effective_micro_batch(self) -> int:
-        """Completions in one forward and backward: as set, else a step's largest divisor up to 16."""
+        """Completions in one pass of one process: as set, else the largest divisor of its share up to 16."""
         if self.memory.micro_batch is not None:
             return self.memory.micro_batch
-        total = self.completions_per_step
-        return max(n for n in range(1, min(total, LARGEST_DERIVED_MICRO_BATCH) + 1) if total % n == 0)
+        share = max(1, self.completions_per_step // self.world_size)
+        return max(n for n in range(1, min(share, LARGEST_DERIVED_MICRO_BATCH) + 1) if share % n == 0)
 
     def gradient_accumulation(self) -> int:
         """Forward and backward passes before each optimizer step (TRL's gradient_accumulation_steps)."""
-        return self.completions_per_step // self.effective_micro_batch()
+        return max(1, self.completions_per_step // (self.effective_micro_batch() * self.world_size))
+
+    def effective_chunk_size(self, tokens: int) -> int:
+        """Completions of `tokens` tokens each in one chunk of Liger's loss: as set, else as hold 2,048 tokens."""
+        return self.memory.chunk_size or max(1, LIGER_CHUNK_TOKENS // max(1, tokens))
+
+    def effective_importance_sampling_mode(self) -> str:
+        """As set, else TRL's default; vespo has its own sequence weights, so it takes a ratio per token only."""
+        default = "token_truncate" if self.algorithm.loss_type == "vespo" else "sequence_mask"
+        return self.rollout.importance_sampling_mode or default
+
+    def effective_skip_dead_groups(self) -> bool:
+        """As set, else whether leaving them out changes no gradient (`skipping_changes` says what would)."""
+        wanted = self.memory.skip_dead_groups
+        return self.skipping_changes() is None if wanted is None else wanted
+
+    def skipping_changes(self) -> str | None:
+        """Why dead groups matter to the update although their advantages are 0; None when they do not."""
+        extra = self.algorithm.extra
+        if self.algorithm.beta > 0:
+            return f"beta is {self.algorithm.beta:g}, so the KL term also acts on them"
+        if extra.get("entropy_coef") or extra.get("use_adaptive_entropy"):
+            return "the entropy bonus also acts on them"
+        if extra.get("top_entropy_quantile", 1.0) != 1.0:
+            return "the entropy threshold is taken over their tokens, too"
+        return None
+
+    @property
+    def uses_vllm(self) -> bool:
+        return self.rollout.engine != "transformers"
 
     def effective_epsilon_high(self) -> float:
         """TRL's epsilon_high: as set; else epsilon, and for cispo, which clamps the ratio itself, its usual 5."""
@@ -368,6 +486,7 @@ class RunConfig(Section):
             "micro_batch": self.effective_micro_batch(),
             "gradient_accumulation_steps": self.gradient_accumulation(),
             "per_device_train_batch_size": self.effective_micro_batch(),
+            "processes": self.world_size,
             "generation_batch_size": self.completions_per_step,
             "largest_tokens_per_step": self.completions_per_step * self.algorithm.max_completion_length,
             "completions_total": self.completions_per_step * -(-self.algorithm.steps // self.algorithm.num_iterations),

@@ -1,13 +1,17 @@
-"""What this machine computes with, asked from the outside: no torch is loaded for it."""
+"""What this machine computes with, and who gets which of it; asked from the outside: no torch is loaded for it."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import subprocess
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import psutil
+
+from grpo_studio.config import RunConfig
+from grpo_studio.scale_checks import starts_server
 
 CPU_ENVIRONMENT = {
     # TRL compiles its fused LM head; through inductor on a CPU the first steps then take minutes.
@@ -17,6 +21,9 @@ CPU_ENVIRONMENT = {
     "MALLOC_TRIM_THRESHOLD_": "17179869184",
     "MALLOC_TOP_PAD_": "536870912",
 }
+VISIBLE = "CUDA_VISIBLE_DEVICES"
+SERVER_GPUS = "GRPO_STUDIO_SERVER_GPUS"
+"""Tells a worker, who sees the trainer's GPUs only, which ones its vLLM server gets."""
 
 
 @dataclass(frozen=True)
@@ -29,19 +36,89 @@ class Device:
     used: int
 
 
+@dataclass(frozen=True)
+class _Gpu:
+    index: str
+    uuid: str
+    device: Device
+
+    def is_called(self, name: str) -> bool:
+        return name == self.index or self.uuid.startswith(name)
+
+
 def current_device() -> Device:
-    """The first GPU that nvidia-smi names, else the CPU."""
-    return _gpu() or _cpu()
+    """The first GPU that may be seen, else the CPU."""
+    gpus = _installed_gpus()
+    for name in _visible_of(gpus):
+        return next((gpu.device for gpu in gpus if gpu.is_called(name)), gpus[0].device)
+    return _cpu()
 
 
-def worker_environment() -> dict[str, str]:
-    """Variables that a worker wants: the first GPU that may be seen; on a CPU what measured faster.
+def visible_gpus() -> list[str]:
+    """The GPUs that runs may use, by index or uuid: those that CUDA_VISIBLE_DEVICES names, else all there are."""
+    return _visible_of(_installed_gpus())
+
+
+def trainer_devices(config: RunConfig) -> list[str]:
+    """The GPUs of a run's processes on this machine: the first that no server of its own was promised."""
+    promised = _promised_to_server(config)
+    return [gpu for gpu in visible_gpus() if gpu not in promised][: config.scale.processes]
+
+
+def server_devices(config: RunConfig) -> list[str]:
+    """The GPUs of the vLLM server that is started for the run: those set, else those after the trainer's.
+
+    Fewer than it needs when there are too few, which `scale_checks.device_problems` tells; none when the run starts
+    no server.
+    """
+    if not starts_server(config):
+        return []
+    if handed_on := os.environ.get(SERVER_GPUS):
+        return _names(handed_on)
+    if promised := _promised_to_server(config):
+        return promised
+    taken = trainer_devices(config)
+    return [gpu for gpu in visible_gpus() if gpu not in taken][: config.rollout.tensor_parallel]
+
+
+def worker_environment(config: RunConfig | None = None) -> dict[str, str]:
+    """Variables that a run's worker wants: a GPU for each of its processes; on a CPU what measured faster.
 
     A trainer that sees several GPUs in one process would use torch's DataParallel, which TRL refuses.
+
+    Args:
+        config: None stands for the defaults: one process.
     """
-    if _gpu() is None:
+    config = config or RunConfig()
+    if not visible_gpus():
         return dict(CPU_ENVIRONMENT)
-    return {"CUDA_VISIBLE_DEVICES": (os.environ.get("CUDA_VISIBLE_DEVICES") or "0").split(",")[0]}
+    environment = {VISIBLE: ",".join(trainer_devices(config))}
+    if VISIBLE not in os.environ:  # the indices are nvidia-smi's, and CUDA by itself counts in another order
+        environment["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
+    if server := server_devices(config):
+        environment[SERVER_GPUS] = ",".join(server)
+    return environment
+
+
+def _promised_to_server(config: RunConfig) -> list[str]:
+    return _names(config.rollout.server_devices or "") if starts_server(config) else []
+
+
+def _names(text: str) -> list[str]:
+    return [name for name in (part.strip() for part in text.split(",")) if name]
+
+
+def _visible_of(gpus: Sequence[_Gpu]) -> list[str]:
+    """As CUDA reads its variable: nothing from the first name on that is no GPU. An empty one hides them all."""
+    asked = os.environ.get(VISIBLE)
+    if not gpus or asked is None:
+        return [gpu.index for gpu in gpus]
+    seen = []
+    for name in (part.strip() for part in asked.split(",")):
+        if not (name.startswith("MIG-") or (name and any(gpu.is_called(name) for gpu in gpus))):
+            break
+        seen.append(name)
+    return seen
 
 
 def _cpu() -> Device:
@@ -50,13 +127,18 @@ def _cpu() -> Device:
     return Device("cpu", f"CPU, {cores} cores", memory.total, memory.total - memory.available)
 
 
-def _gpu() -> Device | None:
+def _installed_gpus() -> list[_Gpu]:
     if shutil.which("nvidia-smi") is None:
-        return None
-    query = ["nvidia-smi", "--query-gpu=name,memory.total,memory.used", "--format=csv,noheader,nounits"]
+        return []
+    query = ["nvidia-smi", "--query-gpu=index,uuid,name,memory.total,memory.used", "--format=csv,noheader,nounits"]
     try:
         answer = subprocess.run(query, capture_output=True, text=True, timeout=10, check=True).stdout
-        name, total, used = (part.strip() for part in answer.splitlines()[0].split(","))
-        return Device("cuda", name, int(total) << 20, int(used) << 20)
-    except (OSError, subprocess.SubprocessError, IndexError, ValueError):
-        return None
+        return list(_parsed(answer))
+    except (OSError, subprocess.SubprocessError, ValueError):
+        return []
+
+
+def _parsed(answer: str) -> Iterator[_Gpu]:
+    for line in filter(str.strip, answer.splitlines()):
+        index, uuid, name, total, used = (part.strip() for part in line.split(","))
+        yield _Gpu(index, uuid, Device("cuda", name, int(total) << 20, int(used) << 20))

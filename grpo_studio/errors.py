@@ -31,6 +31,14 @@ class VerifierError(StudioError, ValueError):
     """A verifier is unknown, broken or has wrong parameters."""
 
 
+class RolloutError(StudioError, RuntimeError):
+    """The engine that samples does not start, answer, or agree with the trainer."""
+
+
+class TrainingError(StudioError, RuntimeError):
+    """Training came to its end without having trained."""
+
+
 class RunNotFoundError(StudioError, LookupError):
     """No run goes by that id."""
 

@@ -1,10 +1,11 @@
-"""May this machine, with its present token, read a repository of the Hub? Asked once, before anything is loaded."""
+"""May this machine, with its present token, read or write a repository of the Hub? Asked before anything is loaded."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Literal
 
-from grpo_studio.errors import DataError, ModelError
+from grpo_studio.errors import ConfigError, DataError, ModelError
 
 TIMEOUT_SECONDS = 10.0
 Kind = Literal["model", "dataset"]
@@ -39,3 +40,45 @@ def require_readable(repo_id: str, kind: Kind, revision: str | None = None) -> N
     except (httpx.HTTPError, OSError) as error:
         name = type(error).__name__
         raise problem(f"cannot reach the Hub for {repo_id} ({name}); check the network, or {instead}") from error
+
+
+def require_writable(repo_id: str) -> None:
+    """Make the private repository that the final weights go to, unless it is there.
+
+    Raises:
+        ConfigError: the Hub cannot be reached, or the token may not write there.
+    """
+    import httpx
+    from huggingface_hub import HfApi
+    from huggingface_hub.errors import HfHubHTTPError
+
+    try:
+        HfApi().create_repo(repo_id, private=True, exist_ok=True)
+    except HfHubHTTPError as error:
+        reason = " ".join(str(error).split())[:150]
+        raise ConfigError(f"the Hub refuses to make {repo_id}: {reason}; set HF_TOKEN to one that may write") from error
+    except (httpx.HTTPError, OSError) as error:
+        name = type(error).__name__
+        raise ConfigError(
+            f"cannot reach the Hub for {repo_id} ({name}); check the network, or leave report.hub_repo empty"
+        ) from error
+
+
+def push_folder(folder: Path, repo_id: str) -> str:
+    """Upload a folder's files to a repository; returns the address of the commit.
+
+    Raises:
+        ModelError: the Hub cannot be reached or refuses them.
+    """
+    import httpx
+    from huggingface_hub import HfApi
+    from huggingface_hub.errors import HfHubHTTPError
+
+    try:
+        commit = HfApi().upload_folder(repo_id=repo_id, folder_path=folder, commit_message="Train with GRPO Studio")
+    except (HfHubHTTPError, httpx.HTTPError, OSError) as error:
+        reason = " ".join(str(error).split())[:150]
+        raise ModelError(
+            f"cannot push {folder} to {repo_id}: {reason}; push it by `hf upload {repo_id} {folder}`"
+        ) from error
+    return str(commit.commit_url)

@@ -10,9 +10,11 @@ from typing import Any
 from grpo_studio import data
 from grpo_studio.catalog import BUILTIN_MODELS, locate
 from grpo_studio.config import DatasetSettings, RunConfig
+from grpo_studio.engine_preflight import machine_problems
 from grpo_studio.errors import DataError, ModelError, StudioError
 from grpo_studio.hub import require_readable
-from grpo_studio.rules import Problem, inspect
+from grpo_studio.problem import Problem
+from grpo_studio.rules import inspect
 from grpo_studio.settings import Settings
 from grpo_studio.verifiers import Registry, discover, problems_of
 
@@ -73,6 +75,7 @@ def _world_problems(
     yield from _model_problems(config, settings, notes)
     if config.model.attn_implementation == "flash_attention_2" and find_spec("flash_attn") is None:
         yield Problem("model.attn_implementation", "the package flash-attn is not installed", "install it, or use sdpa")
+    yield from machine_problems(config, settings, notes)
     columns: set[str] | None = None
     golds: list[Any] = []
     try:

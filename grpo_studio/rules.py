@@ -6,32 +6,18 @@ Pure: settings in, problems out; nothing is read or fetched (that is `preflight`
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
 from grpo_studio.config import BUILTIN_DATASET, CISPO_CLAMP, RunConfig
 from grpo_studio.declaration import fields_of
+from grpo_studio.engine_rules import engine_problems
 from grpo_studio.naming import nearest_names
-
-
-@dataclass(frozen=True)
-class Problem:
-    """One thing that stops a run: `field` is a dotted name, `fix` says what would work."""
-
-    field: str
-    message: str
-    fix: str
-    unknown_key: bool = False
-
-    def as_dict(self) -> dict[str, str]:
-        row = asdict(self)
-        row.pop("unknown_key")
-        return row
-
-    def __str__(self) -> str:
-        return f"{self.field}: {self.message}; {self.fix}"
+from grpo_studio.problem import Problem
+from grpo_studio.rollout_checks import rollout_problems
+from grpo_studio.scale_checks import scale_problems
 
 
 @dataclass(frozen=True)
@@ -79,6 +65,9 @@ def cross_field_problems(config: RunConfig) -> Iterator[Problem]:
     yield from _not_yet(config)
     yield from _reward_rules(config)
     yield from _algorithm_rules(config)
+    yield from engine_problems(config)
+    yield from scale_problems(config)
+    yield from rollout_problems(config)
     yield from _data_rules(config)
 
 
@@ -117,16 +106,7 @@ def _reward_rules(config: RunConfig) -> Iterator[Problem]:
 
 
 def _algorithm_rules(config: RunConfig) -> Iterator[Problem]:
-    algorithm, total, micro = config.algorithm, config.completions_per_step, config.effective_micro_batch()
-    if total % micro:
-        fits = [n for n in range(1, total + 1) if total % n == 0]
-        nearest = min(fits, key=lambda n: (abs(n - micro), n))
-        yield Problem(
-            "memory.micro_batch",
-            f"{micro} does not divide the {total} completions of a step "
-            f"({algorithm.prompts_per_step} prompts x G = {algorithm.group_size})",
-            f"use {nearest}, or leave it empty",
-        )
+    algorithm = config.algorithm
     if algorithm.loss_type == "cispo" and config.effective_epsilon_high() < 1:
         yield Problem(
             "algorithm.epsilon_high",

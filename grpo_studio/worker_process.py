@@ -12,6 +12,7 @@ import time
 import psutil
 
 from grpo_studio.devices import worker_environment
+from grpo_studio.errors import StudioError
 from grpo_studio.process_identity import is_alive, start_token
 from grpo_studio.settings import Settings
 from grpo_studio.store.folder import ProcessRecord, RunFolder
@@ -31,7 +32,7 @@ def run_to_the_end(folder: RunFolder, settings: Settings) -> None:
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
-            env={**os.environ, **worker_environment(), "PYTHONUNBUFFERED": "1"},
+            env={**os.environ, **_environment(folder), "PYTHONUNBUFFERED": "1"},
             cwd=folder.path,
             start_new_session=True,
         )
@@ -46,6 +47,13 @@ def run_to_the_end(folder: RunFolder, settings: Settings) -> None:
             time.sleep(POLL)
     folder.record_exit(worker.returncode)
     kill_session(worker.pid)
+
+
+def _environment(folder: RunFolder) -> dict[str, str]:
+    try:
+        return worker_environment(folder.config())
+    except StudioError:  # the worker meets it again and tells it
+        return worker_environment()
 
 
 def wait_for_adopted(folder: RunFolder, settings: Settings) -> None:

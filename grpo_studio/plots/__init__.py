@@ -8,7 +8,7 @@ of its theme. Numbers are finite or None. `uirevision` is the run, so a zoom out
 from grpo_studio.plots.figure import Figure
 from grpo_studio.plots.groups import advantage_figure, group_mix_figure
 from grpo_studio.plots.memory import memory_figure
-from grpo_studio.plots.policy import clip_figure, kl_figure, length_figure, loss_figure
+from grpo_studio.plots.policy import clip_figure, kl_figure, length_figure, loss_figure, sampler_figure
 from grpo_studio.plots.reward import reward_figure
 from grpo_studio.plots.time import time_figure
 
@@ -22,5 +22,6 @@ __all__ = [
     "loss_figure",
     "memory_figure",
     "reward_figure",
+    "sampler_figure",
     "time_figure",
 ]

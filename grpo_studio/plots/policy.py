@@ -1,4 +1,4 @@
-"""The policy over steps: length, distance to the start, loss and clipping. Frames are indexed by step."""
+"""The policy over steps: length, distance to the start and the sampler, loss, clipping. Frames are indexed by step."""
 
 from __future__ import annotations
 
@@ -56,6 +56,16 @@ def clip_figure(frame: pd.DataFrame, run: str, words: dict[str, str]) -> Figure:
     never = not any(value for trace in traces for value in trace["y"])
     axis = {"range": [0, LEAST_SHARE]} if never else {"rangemode": "tozero"}
     return figure(run, traces, yaxis={"tickformat": ".1%", "nticks": 4} | axis)
+
+
+def sampler_figure(frame: pd.DataFrame, run: str, words: dict[str, str]) -> Figure:
+    """How far the rollout engine's log-probs lie from the trainer's: of the sampled tokens, and of the canary's."""
+    steps = _steps(frame)
+    parts = (("policy/sampler_difference", "sampler", BLUE), ("policy/canary_difference", "canary", ORANGE))
+    traces = [
+        line(steps, frame[name], words[word], colour, 1.6) for name, word, colour in parts if has_values(frame[name])
+    ]
+    return figure(run, traces, yaxis={"rangemode": "tozero", "nticks": 4})
 
 
 def _steps(frame: pd.DataFrame) -> list[int]:

@@ -4,61 +4,112 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import Any
 
 import torch
 from trl import GRPOConfig
 
 from grpo_studio.config import RunConfig
+from grpo_studio.errors import ConfigError
 from grpo_studio.training.precision import effective_dtype
+from grpo_studio.training.sharding import sharding_arguments
 
 
-def grpo_arguments(config: RunConfig, output_dir: Path) -> GRPOConfig:
-    """TRL's settings for a run on one process; checkpoints go below `output_dir`."""
-    algorithm, checkpoint = config.algorithm, config.checkpoint
+def grpo_arguments(config: RunConfig, output_dir: Path, server_url: str | None = None) -> GRPOConfig:
+    """TRL's settings for a run; checkpoints go below `output_dir`, a vLLM server is expected at `server_url`.
+
+    Raises:
+        ConfigError: TRL or transformers refuses them.
+    """
+    settings = {
+        **_algorithm(config),
+        **_process(config),
+        **_rollout(config, server_url),
+        **_output(config, output_dir),
+        **sharding_arguments(config.scale, config.memory),
+        **config.algorithm.extra,
+    }
+    try:
+        return GRPOConfig(**settings)
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"TRL refuses these settings: {' '.join(str(error).split())}; change them") from error
+
+
+def _algorithm(config: RunConfig) -> dict[str, Any]:
+    algorithm = config.algorithm
+    return {
+        "num_generations": algorithm.group_size,
+        "max_completion_length": algorithm.max_completion_length,
+        "max_steps": algorithm.steps,
+        "learning_rate": algorithm.learning_rate,
+        "lr_scheduler_type": algorithm.lr_schedule,
+        "warmup_steps": math.ceil(algorithm.warmup_ratio * algorithm.steps),
+        "optim": algorithm.optimizer,
+        "max_grad_norm": algorithm.max_grad_norm,
+        "loss_type": algorithm.loss_type,
+        "beta": algorithm.beta,
+        "epsilon": algorithm.epsilon,
+        "epsilon_high": config.effective_epsilon_high(),
+        "delta": algorithm.delta,
+        "scale_rewards": algorithm.scale_rewards,
+        "num_iterations": algorithm.num_iterations,
+        "importance_sampling_level": algorithm.importance_sampling_level,
+        "mask_truncated_completions": algorithm.mask_truncated,
+        "temperature": algorithm.temperature,
+        "top_p": algorithm.top_p,
+        "top_k": algorithm.top_k,
+        "min_p": algorithm.min_p,
+        "seed": algorithm.seed,
+        "reward_weights": [reward.weight for reward in config.rewards],
+    }
+
+
+def _process(config: RunConfig) -> dict[str, Any]:
     dtype = effective_dtype(config.model)
     on_cpu = not torch.cuda.is_available()
-    return GRPOConfig(
-        output_dir=str(output_dir),
-        per_device_train_batch_size=config.effective_micro_batch(),
-        gradient_accumulation_steps=config.gradient_accumulation(),
-        num_generations=algorithm.group_size,
-        max_completion_length=algorithm.max_completion_length,
-        max_steps=algorithm.steps,
-        learning_rate=algorithm.learning_rate,
-        lr_scheduler_type=algorithm.lr_schedule,
-        warmup_steps=math.ceil(algorithm.warmup_ratio * algorithm.steps),
-        optim=algorithm.optimizer,
-        max_grad_norm=algorithm.max_grad_norm,
-        loss_type=algorithm.loss_type,
-        beta=algorithm.beta,
-        epsilon=algorithm.epsilon,
-        epsilon_high=config.effective_epsilon_high(),
-        delta=algorithm.delta,
-        scale_rewards=algorithm.scale_rewards,
-        num_iterations=algorithm.num_iterations,
-        importance_sampling_level=algorithm.importance_sampling_level,
-        mask_truncated_completions=algorithm.mask_truncated,
-        temperature=algorithm.temperature,
-        top_p=algorithm.top_p,
-        top_k=algorithm.top_k,
-        min_p=algorithm.min_p,
-        seed=algorithm.seed,
-        reward_weights=[reward.weight for reward in config.rewards],
-        gradient_checkpointing=config.memory.gradient_checkpointing,
-        model_init_kwargs={
+    return {
+        "per_device_train_batch_size": config.effective_micro_batch(),
+        "gradient_accumulation_steps": config.gradient_accumulation(),
+        "gradient_checkpointing": config.memory.gradient_checkpointing,
+        "model_init_kwargs": {
             "dtype": dtype,
             "attn_implementation": config.model.attn_implementation,
             "revision": config.model.revision,
         },
-        use_cpu=on_cpu,
-        bf16=not on_cpu and dtype == "bfloat16",
-        save_strategy="steps" if checkpoint.every else "no",
-        save_steps=checkpoint.every or algorithm.steps,
-        save_total_limit=checkpoint.keep,
-        logging_steps=1,
-        logging_nan_inf_filter=False,
-        remove_unused_columns=False,
-        dataloader_pin_memory=not on_cpu,
-        disable_tqdm=True,
-        report_to="none",
-    )
+        "use_cpu": on_cpu,
+        "bf16": not on_cpu and dtype == "bfloat16",
+        "dataloader_pin_memory": not on_cpu,
+        "remove_unused_columns": False,
+    }
+
+
+def _rollout(config: RunConfig, server_url: str | None) -> dict[str, Any]:
+    rollout = config.rollout
+    if not config.uses_vllm:
+        return {}
+    return {
+        "use_vllm": True,
+        "vllm_mode": rollout.engine.removeprefix("vllm_"),
+        "vllm_importance_sampling_correction": rollout.importance_sampling_correction,
+        "vllm_importance_sampling_mode": config.effective_importance_sampling_mode(),
+        "vllm_gpu_memory_utilization": rollout.gpu_memory,
+        "vllm_tensor_parallel_size": rollout.tensor_parallel,
+        "vllm_max_model_length": rollout.max_model_length,
+        "vllm_server_base_url": server_url,
+        "vllm_server_timeout": rollout.server_timeout,
+    }
+
+
+def _output(config: RunConfig, output_dir: Path) -> dict[str, Any]:
+    checkpoint, report = config.checkpoint, config.report
+    return {
+        "output_dir": str(output_dir),
+        "save_strategy": "steps" if checkpoint.every else "no",
+        "save_steps": checkpoint.every or config.algorithm.steps,
+        "save_total_limit": checkpoint.keep,
+        "logging_steps": 1,
+        "logging_nan_inf_filter": False,
+        "disable_tqdm": True,
+        "report_to": report.to,
+        "hub_model_id": report.hub_repo,
+    }

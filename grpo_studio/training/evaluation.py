@@ -1,20 +1,99 @@
-"""Score the held-out rows with the present weights: one greedy completion a row, the run's own verifiers."""
+"""Score the held-out rows with the present weights: one greedy completion a row, the run's own verifiers.
+
+Several processes share the rows among them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
+from accelerate.utils import gather_object
 from transformers import GenerationConfig
+from trl.models.utils import unwrap_model_for_generation
 
+from grpo_studio.config import RunConfig
 from grpo_studio.data import Sample
 from grpo_studio.store.records import CompletionRecord, GroupRecord
+from grpo_studio.training.phases import PhaseClock
 from grpo_studio.training.rewards import JudgedRewards
 from grpo_studio.training.scored_batch import weighted_reward
 from grpo_studio.training.tokenization import render
 
 BATCH_ROWS = 32
+SHARDED = ("fsdp", "zero3")
+"""Strategies in which generating needs all processes at every token."""
+
+
+class HeldOut:
+    """The held-out rows of a run and what it takes to score them; each step once."""
+
+    def __init__(
+        self,
+        trainer: Any,
+        tokenizer: Any,
+        rows: Sequence[Sample],
+        judged: JudgedRewards,
+        config: RunConfig,
+        clock: PhaseClock,
+    ) -> None:
+        self._trainer = trainer
+        self._tokenizer = tokenizer
+        self._rows = rows
+        self._judged = judged
+        self._config = config
+        self._clock = clock
+        self._done_at: set[int] = set()
+
+    def due(self, step: int) -> bool:
+        """Whether there are rows, not yet scored after that step."""
+        return bool(self._rows) and step not in self._done_at
+
+    def score(self, step: int) -> list[GroupRecord]:
+        """One group of one completion a row, in the order of the rows, on every process."""
+        self._done_at.add(step)
+        accelerator = self._trainer.accelerator
+        mine = shares(self._rows, accelerator.num_processes)[accelerator.process_index]
+        with (
+            self._clock.phase("evaluate"),
+            unwrap_model_for_generation(self._trainer.model_wrapped, accelerator) as model,
+        ):
+            groups = evaluate(
+                model,
+                self._tokenizer,
+                mine,
+                self._judged,
+                self._generation(),
+                dict(self._trainer.chat_template_kwargs),
+                synced=self._config.scale.strategy in SHARDED,
+            )
+            if accelerator.num_processes > 1:
+                groups = in_order(gather_object(groups), accelerator.num_processes)[: len(self._rows)]
+        return groups
+
+    def _generation(self) -> GenerationConfig:
+        return GenerationConfig(
+            do_sample=False,
+            max_new_tokens=self._config.algorithm.max_completion_length,
+            repetition_penalty=self._trainer.repetition_penalty,
+            eos_token_id=list(self._trainer.eos_token_ids),
+            pad_token_id=self._tokenizer.pad_token_id,
+            bos_token_id=self._tokenizer.bos_token_id,
+        )
+
+
+def shares(rows: Sequence[Sample], processes: int) -> list[list[Sample]]:
+    """Rows dealt out in turn, as many for each process; the first row fills up."""
+    each = -(-len(rows) // processes)
+    filled = [*rows, *[rows[0]] * (each * processes - len(rows))]
+    return [filled[rank::processes] for rank in range(processes)]
+
+
+def in_order(dealt: Sequence[GroupRecord], processes: int) -> list[GroupRecord]:
+    """What `shares` dealt out, rank after rank, in the order of the rows again."""
+    each = len(dealt) // processes
+    return [dealt[rank * each + place] for place in range(each) for rank in range(processes)]
 
 
 def evaluate(
@@ -22,10 +101,11 @@ def evaluate(
     tokenizer: Any,
     samples: Sequence[Sample],
     judged: JudgedRewards,
-    max_new_tokens: int,
-    eos_token_ids: Sequence[int],
+    generation: GenerationConfig,
+    template_arguments: Mapping[str, Any],
+    synced: bool = False,
 ) -> list[GroupRecord]:
-    """Complete each row greedily and score it.
+    """Complete each row and score it; with `synced` processes go on until all are done.
 
     Returns:
         One group of one completion a row, in the order of `samples`, split "eval", advantage None.
@@ -36,14 +116,15 @@ def evaluate(
         completions = [
             ids
             for rows in _batches(samples)
-            for ids in _complete(model, tokenizer, rows, max_new_tokens, eos_token_ids)
+            for ids in _complete(model, tokenizer, rows, generation, template_arguments, synced)
         ]
     finally:
         model.train(was_training)
     texts = tokenizer.batch_decode(completions, skip_special_tokens=True)
     scores = judged.score(texts, samples)
+    ends = generation.eos_token_id
     return [
-        _group(sample, text, ids, row, truncated=not ids or ids[-1] not in eos_token_ids)
+        _group(sample, text, ids, row, truncated=not ids or ids[-1] not in ends)
         for sample, text, ids, row in zip(samples, texts, completions, scores, strict=True)
     ]
 
@@ -61,10 +142,15 @@ def _batches(samples: Sequence[Sample]) -> Iterator[Sequence[Sample]]:
 
 
 def _complete(
-    model: Any, tokenizer: Any, samples: Sequence[Sample], max_new_tokens: int, eos_token_ids: Sequence[int]
+    model: Any,
+    tokenizer: Any,
+    samples: Sequence[Sample],
+    generation: GenerationConfig,
+    template_arguments: Mapping[str, Any],
+    synced: bool,
 ) -> list[list[int]]:
     """Token ids of the completions, each up to and with its first end token."""
-    prompts = [render(tokenizer, sample.messages) for sample in samples]
+    prompts = [render(tokenizer, sample.messages, template_arguments) for sample in samples]
     inputs = tokenizer(
         prompts,
         return_tensors="pt",
@@ -72,16 +158,9 @@ def _complete(
         padding_side="left",
         add_special_tokens=tokenizer.chat_template is None,
     ).to(model.device)
-    greedy = GenerationConfig(
-        do_sample=False,
-        max_new_tokens=max_new_tokens,
-        eos_token_id=list(eos_token_ids),
-        pad_token_id=tokenizer.pad_token_id,
-        bos_token_id=tokenizer.bos_token_id,
-    )
     with torch.inference_mode():
-        output = model.generate(**inputs, generation_config=greedy)
-    return [_until_end(row, eos_token_ids) for row in output[:, inputs["input_ids"].shape[1] :].tolist()]
+        output = model.generate(**inputs, generation_config=generation, synced_gpus=synced)
+    return [_until_end(row, generation.eos_token_id) for row in output[:, inputs["input_ids"].shape[1] :].tolist()]
 
 
 def _until_end(ids: list[int], eos_token_ids: Sequence[int]) -> list[int]:

@@ -16,12 +16,12 @@ FROM_TRL = {
     "loss": "optim/loss",
     "grad_norm": "optim/grad_norm",
     "learning_rate": "optim/lr",
-    "kl": "policy/kl",
-    "entropy": "policy/entropy",
-    "clip_ratio/low_mean": "policy/clip_low",
-    "clip_ratio/high_mean": "policy/clip_high",
-    "cispo_clip_ratio": "policy/clip_high",
-    "ratio_mean": "policy/ratio_mean",
+    "sampling/sampling_logp_difference/mean": "policy/sampler_difference",
+    "sampling/sampling_logp_difference/max": "policy/sampler_difference_max",
+    "sampling/importance_sampling_ratio/mean": "policy/sampler_ratio_mean",
+    "vespo/phi_seq_mean": "policy/vespo_weight_mean",
+    "entropy_coef": "policy/entropy_coef",
+    "aux_loss": "optim/router_loss",
 }
 NOT_PART_OF_A_STEP = ("evaluate", "save")
 
@@ -43,15 +43,16 @@ class Recorder:
     def batch_scored(self, step: int, batch: ScoredBatch) -> None:
         """Record the groups of a generation batch, so that they can be read while the update still runs."""
         groups = batch.groups()
-        self._tokens += sum(batch.tokens)
+        self._tokens += batch.tokens
         with self._writer.transaction():
             self._writer.groups(step, groups)
             self._writer.metrics(step, batch_metrics(groups, self._masks_truncated))
             self._tell_verifier_trouble(step, groups)
 
     def step_done(self, step: int, logs: Mapping[str, Any]) -> None:
-        """Record what an optimizer step gave: TRL's metrics, times, memory."""
+        """Record what an optimizer step gave: TRL's metrics and those named policy/..., times, memory."""
         metrics = {ours: logs[theirs] for theirs, ours in FROM_TRL.items() if logs.get(theirs) is not None}
+        metrics |= {name: value for name, value in logs.items() if name.startswith("policy/")}
         seconds = self._clock.take()
         samples, peaks = self._memory.take()
         step_seconds = sum(value for phase, value in seconds.items() if phase not in NOT_PART_OF_A_STEP)
@@ -83,6 +84,10 @@ class Recorder:
         """Record that a checkpoint lies on the disk, and what it took."""
         self.aside_done(step)
         self._writer.event("checkpoint_saved", f"checkpoint-{step} saved", data={"step": step})
+
+    def warned(self, kind: str, message: str, values: Mapping[str, float]) -> None:
+        """Record a warning of the engine with its figures."""
+        self._writer.event(kind, message, level="warning", data=values)
 
     def evaluated(self, step: int, groups: Sequence[GroupRecord]) -> dict[str, float | None]:
         """Record scored held-out rows; returns their metrics."""
@@ -126,5 +131,8 @@ def absent_metrics(config: RunConfig) -> dict[str, str]:
         )
     if config.dataset.held_out == 0:
         reasons["eval/reward"] = "no rows are held out"
-    reasons["policy/sampler_difference"] = "the trainer samples by itself"
+    if not config.uses_vllm:
+        reasons["policy/sampler_difference"] = "the trainer samples by itself"
+    elif not config.rollout.importance_sampling_correction:
+        reasons["policy/sampler_difference"] = "the sampler correction is off"
     return reasons

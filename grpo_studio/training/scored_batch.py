@@ -15,47 +15,48 @@ from grpo_studio.store.records import CompletionRecord, GroupRecord, ScoreRecord
 
 
 @dataclass(frozen=True)
+class ScoredCompletion:
+    """One sampled completion; `reward` and `scores[i].value` are None where a verifier abstained."""
+
+    prompt: str
+    answer: str | None
+    text: str
+    tokens: int
+    truncated: bool
+    reward: float | None
+    advantage: float
+    scores: tuple[ScoreRecord, ...]
+
+
+@dataclass(frozen=True)
 class ScoredBatch:
-    """One generation batch in the order of TRL: the G completions of a prompt lie side by side.
+    """One generation batch in the order of TRL: the G completions of a prompt lie side by side."""
 
-    All sequences have one entry a completion; `rewards` and `scores[i].value` are None where a verifier abstained.
-    """
-
-    prompts: Sequence[str]
-    answers: Sequence[str | None]
-    texts: Sequence[str]
-    tokens: Sequence[int]
-    truncated: Sequence[bool]
-    rewards: Sequence[float | None]
-    advantages: Sequence[float]
-    scores: Sequence[tuple[ScoreRecord, ...]]
+    completions: Sequence[ScoredCompletion]
     group_size: int
 
-    def groups(self, split: str = "train") -> list[GroupRecord]:
-        return [self._group(start, split) for start in range(0, len(self.texts), self.group_size)]
+    @property
+    def tokens(self) -> int:
+        """Completion tokens in all."""
+        return sum(completion.tokens for completion in self.completions)
 
-    def _group(self, start: int, split: str) -> GroupRecord:
-        places = range(start, start + self.group_size)
-        rewards = [reward for place in places if (reward := self.rewards[place]) is not None]
-        completions = tuple(
-            CompletionRecord(
-                text=self.texts[place],
-                tokens=self.tokens[place],
-                truncated=self.truncated[place],
-                reward=self.rewards[place],
-                advantage=self.advantages[place],
-                scores=self.scores[place],
-            )
-            for place in places
-        )
-        return GroupRecord(
-            prompt=self.prompts[start],
-            answer=self.answers[start],
-            completions=completions,
-            reward_mean=mean_or_none(rewards),
-            reward_std=statistics.stdev(rewards) if len(rewards) > 1 else None,
-            split=split,
-        )
+    def groups(self, split: str = "train") -> list[GroupRecord]:
+        starts = range(0, len(self.completions), self.group_size)
+        return [_group(self.completions[start : start + self.group_size], split) for start in starts]
+
+
+def _group(rows: Sequence[ScoredCompletion], split: str) -> GroupRecord:
+    rewards = [row.reward for row in rows if row.reward is not None]
+    return GroupRecord(
+        prompt=rows[0].prompt,
+        answer=rows[0].answer,
+        completions=tuple(
+            CompletionRecord(row.text, row.tokens, row.truncated, row.reward, row.advantage, row.scores) for row in rows
+        ),
+        reward_mean=mean_or_none(rewards),
+        reward_std=statistics.stdev(rewards) if len(rewards) > 1 else None,
+        split=split,
+    )
 
 
 def weighted_reward(scores: Sequence[ScoreRecord]) -> float | None:

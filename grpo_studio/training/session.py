@@ -1,29 +1,39 @@
-"""One attempt at a run: load, evaluate, train, evaluate, save. Tells what it does through the run's writer."""
+"""One attempt at a run: load, evaluate, train, evaluate, save. Tells what it does through the run's writer.
+
+With several processes each holds a Session; they differ in their writer alone, which is silent but for the first.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
+from accelerate import PartialState
 from datasets import Dataset
-from transformers import TrainerCallback
 from transformers.trainer_utils import set_seed
 
-from grpo_studio import data
+from grpo_studio import data, hub
 from grpo_studio.catalog import BUILTIN_MODELS, locate
 from grpo_studio.config import RunConfig
-from grpo_studio.errors import DataError
+from grpo_studio.errors import DataError, ModelError, TrainingError
 from grpo_studio.settings import Settings
 from grpo_studio.stopping import Outcome, StopFlag
 from grpo_studio.store.folder import RunFolder
 from grpo_studio.store.writer import RunWriter
+from grpo_studio.training.adapters import adapter_arguments, require_targets
 from grpo_studio.training.arguments import grpo_arguments
+from grpo_studio.training.callbacks import StepCallback
+from grpo_studio.training.change import changed, fingerprint
 from grpo_studio.training.convert import ensure_converted
-from grpo_studio.training.evaluation import evaluate
+from grpo_studio.training.engines import rollout_engine
+from grpo_studio.training.evaluation import HeldOut
 from grpo_studio.training.phases import MemoryWatch, PhaseClock
-from grpo_studio.training.precision import fast_bfloat16
-from grpo_studio.training.recorder import Recorder, absent_metrics
+from grpo_studio.training.precision import effective_dtype
+from grpo_studio.training.recorder import Recorder
 from grpo_studio.training.rewards import SAMPLE_COLUMN, JudgedRewards
+from grpo_studio.training.setup_facts import tell_setup
 from grpo_studio.training.tokenization import load_tokenizer, prompt_for
 from grpo_studio.training.trainer import StudioTrainer
 
@@ -45,75 +55,113 @@ class Session:
         """Train to the end, or until a stop is requested.
 
         Raises:
-            StudioError: model, data or verifiers cannot be used.
+            StudioError: model, data, verifiers or rollout engine cannot be used, or nothing was learned.
         """
+        if self.config.report.hub_repo is not None and PartialState().is_main_process:
+            hub.require_writable(self.config.report.hub_repo)
         source = self._model_source()
         self._preparing("reading the data set")
         splits = data.load(self.config.dataset)
         self._preparing(f"loading {self.config.model.id}")
         tokenizer = load_tokenizer(source, self.config.model.revision)
-        judged = JudgedRewards(self.config.rewards, self._settings.rewards_dirs)
-        try:
-            return self._train(source, tokenizer, splits, judged)
-        finally:
-            judged.close()
+        require_targets(source, self.config.model.revision, self.config.memory)
+        with ExitStack() as stack:
+            judged = JudgedRewards(self.config.rewards, self._settings.rewards_dirs)
+            stack.callback(judged.close)
+            url = stack.enter_context(rollout_engine(self.config, source, self._folder, self._preparing))
+            return self._train(source, tokenizer, splits, judged, url)
 
-    def _train(self, source: str, tokenizer: Any, splits: data.DataSplits, judged: JudgedRewards) -> Outcome:
-        arguments = grpo_arguments(self.config, self._folder.checkpoints)
+    def _train(
+        self, source: str, tokenizer: Any, splits: data.DataSplits, judged: JudgedRewards, server_url: str | None
+    ) -> Outcome:
+        arguments = grpo_arguments(self.config, self._folder.checkpoints, server_url)
         set_seed(arguments.seed)
         memory = MemoryWatch(self._clock, arguments.device)
-        recorder = self._recorder(memory)
+        recorder = Recorder(self._writer, self._clock, memory, self.config.algorithm.mask_truncated)
         trainer = StudioTrainer(
             model=source,
             args=arguments,
             train_dataset=_dataset(tokenizer, splits.train),
             processing_class=tokenizer,
+            config=self.config,
             judged=judged,
             samples=splits.train,
             clock=self._clock,
             listener=recorder,
+            **adapter_arguments(self.config.memory, effective_dtype(self.config.model)),
         )
-        held_out = splits.held_out[: self.config.evaluation.rows]
-        score_held_out = self._evaluation(trainer, tokenizer, held_out, judged, recorder)
-        trainer.add_callback(_StepCallback(self.config, self._stop, self._clock, recorder, score_held_out))
-        memory.start()
-        try:
-            self._tell_setup(trainer, splits)
-            if held_out:
-                self._preparing(f"scoring {len(held_out)} held-out rows before training")
-            score_held_out(0)
+        if self.config.uses_vllm:
+            trainer.watch_sync(tokenizer, recorder.warned)
+        rows = splits.held_out[: self.config.evaluation.rows]
+        held_out = HeldOut(trainer, tokenizer, rows, judged, self.config, self._clock)
+
+        def begin() -> None:
+            """Runs once the model is wrapped for training, before the first step."""
+            tell_setup(self._writer, self.config, trainer, splits)
+            self._before = fingerprint(trainer.model)
+            if rows:
+                self._preparing(f"scoring {len(rows)} held-out rows before training")
+                recorder.evaluated(0, held_out.score(0))
             recorder.aside_done(0)
             self._writer.event("training_started", f"training for {self.config.algorithm.steps} steps")
             self._stop.training = True
             self._clock.take()  # so that the first step is not charged with the loading before it
+
+        trainer.add_callback(StepCallback(trainer, self.config, self._stop, self._clock, recorder, held_out, begin))
+        memory.start()
+        try:
             trainer.train()
-            return self._conclude(trainer, recorder, score_held_out)
+            return self._conclude(trainer, recorder, held_out)
         finally:
             memory.stop()
 
-    def _recorder(self, memory: MemoryWatch) -> Recorder:
-        return Recorder(self._writer, self._clock, memory, self.config.algorithm.mask_truncated)
-
-    def _conclude(self, trainer: StudioTrainer, recorder: Recorder, score_held_out: Callable[[int], None]) -> Outcome:
+    def _conclude(self, trainer: StudioTrainer, recorder: Recorder, held_out: HeldOut) -> Outcome:
         """Save, then score: whatever befalls the last evaluation, the weights are safe."""
         step = trainer.state.global_step
-        if self._stop.requested and step < self.config.algorithm.steps:
+        if trainer.stopped and step < self.config.algorithm.steps:
             return Outcome(step, stopped=True)
         if step == 0:
             raise DataError("training ended without a single step: the data set has too few rows for one batch")
+        self._require_change(trainer, step)
         final = self._folder.checkpoints / "final"
         with self._clock.phase("save"):
             trainer.save_model(str(final))
         self._writer.event("checkpoint_saved", f"final weights saved in {final.relative_to(self._folder.path)}")
-        score_held_out(step)
+        if held_out.due(step):
+            recorder.evaluated(step, held_out.score(step))
         recorder.aside_done(step)
+        if self.config.report.hub_repo is not None and trainer.accelerator.is_main_process:
+            self._push(final, self.config.report.hub_repo)
         return Outcome(step, stopped=False)
+
+    def _push(self, final: Path, repo: str) -> None:
+        """The weights are safe on the disk: that they cannot be pushed is told, and ends nothing."""
+        try:
+            self._writer.event("pushed", f"final weights pushed to {hub.push_folder(final, repo)}")
+        except ModelError as error:
+            self._writer.event("push_failed", str(error), level="error")
+
+    def _require_change(self, trainer: StudioTrainer, step: int) -> None:
+        if changed(self._before, fingerprint(trainer.model), trainer.accelerator):
+            return
+        if trainer.live_steps == 0:
+            masked = " or cut off and masked" if self.config.algorithm.mask_truncated else ""
+            raise TrainingError(
+                f"nothing was learned in {step} steps: no completion had an advantage, since the rewards of each group "
+                f"were all equal{masked}; use easier questions, a reward that tells answers apart, or larger groups"
+            )
+        raise TrainingError(
+            f"nothing was learned in {step} steps, although {trainer.live_steps} of them had gradients: no trainable "
+            f"weight has changed; use a larger learning rate than {self.config.algorithm.learning_rate:g}, or "
+            "model.dtype=float32, in which small updates are not rounded away"
+        )
 
     def _model_source(self) -> str:
         location = locate(self.config.model.id, self._settings.cache)
         if location.kind == "builtin":
             model = BUILTIN_MODELS[location.id]
-            return str(ensure_converted(model, self._settings.cache, self._report_progress))
+            with PartialState().main_process_first():
+                return str(ensure_converted(model, self._settings.cache, self._report_progress))
         return str(location.path or location.id)
 
     def _report_progress(self, what: str, share: float) -> None:
@@ -121,90 +169,6 @@ class Session:
 
     def _preparing(self, what: str) -> None:
         self._writer.event("preparing", what)
-
-    def _evaluation(
-        self,
-        trainer: StudioTrainer,
-        tokenizer: Any,
-        held_out: Sequence[data.Sample],
-        judged: JudgedRewards,
-        recorder: Recorder,
-    ) -> Callable[[int], None]:
-        done_at: set[int] = set()
-
-        def score_held_out(step: int) -> None:
-            if not held_out or step in done_at:
-                return
-            done_at.add(step)
-            with self._clock.phase("evaluate"):
-                model = trainer.accelerator.unwrap_model(trainer.model)
-                length = self.config.algorithm.max_completion_length
-                groups = evaluate(model, tokenizer, held_out, judged, length, list(trainer.eos_token_ids))
-            recorder.evaluated(step, groups)
-
-        return score_held_out
-
-    def _tell_setup(self, trainer: StudioTrainer, splits: data.DataSplits) -> None:
-        parameters = sum(parameter.numel() for parameter in trainer.model.parameters())
-        dtype = str(trainer.model.dtype).removeprefix("torch.")
-        facts = {
-            "device": str(trainer.args.device),
-            "dtype": dtype,
-            "parameters": parameters,
-            "train_rows": len(splits.train),
-            "held_out_rows": len(splits.held_out),
-            **self.config.derived(),
-        }
-        self._writer.event(
-            "setup", f"{parameters / 1e6:.1f} M parameters in {dtype} on {trainer.args.device}", data=facts
-        )
-        self._writer.event("absent_metrics", "metrics that this run does not have", data=absent_metrics(self.config))
-        if dtype == "bfloat16" and not fast_bfloat16():
-            slow = (
-                "bfloat16 runs by scalar loops on this device, many times slower than float32; leave model.dtype empty"
-            )
-            self._writer.event("slow_precision", slow, level="warning")
-        if splits.dropped:
-            self._writer.event(
-                "rows_dropped", f"{splits.dropped} rows have no usable prompt and were left out", level="warning"
-            )
-
-
-class _StepCallback(TrainerCallback):
-    """Looks after each step: stop on request, score the held-out rows when it is their turn."""
-
-    def __init__(
-        self,
-        config: RunConfig,
-        stop: StopFlag,
-        clock: PhaseClock,
-        recorder: Recorder,
-        score_held_out: Callable[[int], None],
-    ) -> None:
-        self._config = config
-        self._stop = stop
-        self._clock = clock
-        self._recorder = recorder
-        self._score_held_out = score_held_out
-
-    def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        self._clock.enter("optimizer")
-
-    def on_optimizer_step(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        self._clock.leave()
-
-    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> Any:
-        if self._stop.requested:
-            control.should_training_stop = True
-            control.should_save = True
-            return control
-        every = self._config.evaluation.every
-        if every and state.global_step % every == 0:
-            self._score_held_out(state.global_step)
-        return control
-
-    def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        self._recorder.checkpoint_saved(state.global_step)
 
 
 def _dataset(tokenizer: Any, samples: Sequence[data.Sample]) -> Dataset:

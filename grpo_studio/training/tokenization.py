@@ -35,12 +35,16 @@ def prompt_for(tokenizer: Any, messages: Sequence[Mapping[str, str]]) -> Any:
     return "\n\n".join(message["content"] for message in messages)
 
 
-def render(tokenizer: Any, messages: Sequence[Mapping[str, str]]) -> str:
-    """The prompt as text with its special tokens."""
+def render(
+    tokenizer: Any, messages: Sequence[Mapping[str, str]], template_arguments: Mapping[str, Any] | None = None
+) -> str:
+    """The prompt as text with its special tokens; `template_arguments` go to the chat template."""
     prompt = prompt_for(tokenizer, messages)
     if isinstance(prompt, str):
         return prompt
-    return str(tokenizer.apply_chat_template(prompt, tokenize=False, add_generation_prompt=True))
+    return str(
+        tokenizer.apply_chat_template(prompt, tokenize=False, add_generation_prompt=True, **(template_arguments or {}))
+    )
 
 
 def token_count(tokenizer: Any, rendered: str) -> int:

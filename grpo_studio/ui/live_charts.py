@@ -18,7 +18,8 @@ RECENT_STEPS = 10
 CORE_METRICS = (
     "reward/mean", "reward/std", "group/mixed", "group/all_good", "group/all_bad", "completion/length_mean",
     "completion/truncated", "policy/kl", "policy/entropy", "policy/clip_low", "policy/clip_high", "optim/loss",
-    "optim/grad_norm", "time/step", "throughput/completion_tokens_per_s",
+    "optim/grad_norm", "time/step", "throughput/completion_tokens_per_s", "policy/completions",
+    "policy/sampler_difference", "policy/canary_difference",
 )  # fmt: skip
 PEAK = "memory/peak/"
 TILES = {
@@ -52,6 +53,10 @@ def charts(run: LiveRun, reader: RunReader, shown: queries.Steps) -> Answer:
         "tiles": _tiles(run, reader, frame, phases, highest),
         "tokens_per_s": tidy(_last(frame["throughput/completion_tokens_per_s"]), 3),
         "facts": facts,
+        "updated": {
+            "kept": tidy(_last(frame["policy/completions"])),
+            "of": run.config.algorithm.prompts_per_step * run.config.algorithm.group_size,
+        },
         "figures": _figures(run, reader, frame, evaluations, phases),
     }
 
@@ -159,7 +164,8 @@ def _figures(
     run: LiveRun, reader: RunReader, frame: pd.DataFrame, evaluations: pd.DataFrame, phases: pd.DataFrame
 ) -> Answer:
     run_id, words = run.folder.run_id, _words()["traces"]
-    return {
+    sampler = {"sampler": plots.sampler_figure(frame, run_id, words)} if run.config.uses_vllm else {}
+    return sampler | {
         "reward": plots.reward_figure(frame, evaluations, run.rewards, run_id, words),
         "mix": plots.group_mix_figure(frame, run_id, words),
         "advantage": plots.advantage_figure(queries.advantages(reader), run_id, words),

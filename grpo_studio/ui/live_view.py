@@ -8,9 +8,11 @@ from typing import Any
 import pandas as pd
 
 from grpo_studio import queries
+from grpo_studio.config import RunConfig
 from grpo_studio.group_kind import GroupKind, kind_of_group
 from grpo_studio.plots.figure import tidy, verifier_colour
 from grpo_studio.store.reader import Event, RunReader
+from grpo_studio.ui import strings
 from grpo_studio.ui.live_run import LiveRun
 
 Answer = dict[str, Any]
@@ -33,15 +35,24 @@ def about(run: LiveRun) -> Answer:
         "verifiers": verifiers,
         "reachable": run.reachable,
         "lowest": run.lowest,
+        "vllm": config.uses_vllm,
         "facts": {
             "model": config.model.id,
             "data": config.dataset.source,
-            "loss": config.algorithm.loss_type,
+            "loss": f"{config.algorithm.loss_type} \u00b7 {config.memory.loss_backend}",
+            "trains": _trained(config),
+            "rollouts": config.rollout.engine,
             "learning_rate": config.algorithm.learning_rate,
             "beta": config.algorithm.beta,
             "size": f"{config.algorithm.prompts_per_step} \u00d7 {config.algorithm.group_size}",
         },
     }
+
+
+def _trained(config: RunConfig) -> str:
+    if config.memory.adapter == "none":
+        return str(strings.load()["live"]["all_weights"])
+    return f"{config.memory.adapter}, rank {config.memory.lora_rank}"
 
 
 def strip(run: LiveRun, reader: RunReader, shown: queries.Steps) -> Answer:

@@ -2,57 +2,25 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
+from trained_here import trainer_of
 
-from grpo_studio.config import RunConfig
-from grpo_studio.config_files import with_overrides
 from grpo_studio.settings import Settings
-from grpo_studio.stopping import StopFlag
-from grpo_studio.store.folder import create_run
-from grpo_studio.store.reader import RunReader
-from grpo_studio.store.writer import RunWriter
 
 # transformers, trl and torch warn about their own deprecations and about training on a CPU.
 pytestmark = pytest.mark.filterwarnings("ignore")
-os.environ.setdefault("TORCHDYNAMO_DISABLE", "1")
 
 Trained = Callable[..., dict[str, dict[int, float | None]]]
 
 
 @pytest.fixture
-def trained(tmp_path: Path, tiny_model: Path, settings: Settings) -> Trained:
+def trained(tiny_model: Path, settings: Settings) -> Trained:
     """Train in this process; gives the recorded metrics by name and step."""
-
-    def train(*overrides: str) -> dict[str, dict[int, float | None]]:
-        from grpo_studio.training.session import Session
-
-        base = {
-            "model": {"id": str(tiny_model)},
-            "dataset": {"held_out": 0, "prompt_template": "{prompt}"},
-            "rewards": [{"verifier": "regex_match", "params": {"pattern": "[a-m]", "match": "search"}}],
-            "algorithm": {
-                "steps": 2, "prompts_per_step": 2, "group_size": 4, "max_completion_length": 6, "learning_rate": 1e-3,
-            },
-        }  # fmt: skip
-        config = RunConfig.model_validate(with_overrides(base, overrides))
-        folder = create_run(settings.runs_dir, config, "settings")
-        writer = RunWriter(folder.database, attempt=1)
-        try:
-            Session(config, settings, folder, writer, StopFlag()).run()
-        finally:
-            writer.close()
-        metrics: dict[str, dict[int, float | None]] = {}
-        with RunReader(folder.database) as reader:
-            for name, step, value in reader.rows("SELECT name, step, value FROM metric"):
-                metrics.setdefault(name, {})[step] = value
-        return metrics
-
-    return train
+    train = trainer_of(tiny_model, settings)
+    return lambda *overrides: train(*overrides).metrics
 
 
 @pytest.mark.parametrize("loss_type", ["grpo", "bnpo", "dr_grpo", "dapo", "cispo", "sapo", "luspo", "vespo"])
@@ -68,13 +36,25 @@ def test_every_loss_type_trains(trained: Trained, loss_type: str) -> None:
         ["algorithm.scale_rewards=batch"],
         ["algorithm.scale_rewards=none"],
         ["algorithm.importance_sampling_level=sequence"],
-        ["algorithm.mask_truncated=true"],
+        [
+            "algorithm.mask_truncated=true",
+            "algorithm.max_completion_length=60",
+            "rewards=[{verifier: regex_match, params: {pattern: '^.?[a-m]', match: search}}]",
+        ],
         ["algorithm.delta=2.0", "algorithm.epsilon_high=0.28"],
         ["algorithm.top_k=20", "algorithm.top_p=0.9", "algorithm.min_p=0.05", "algorithm.temperature=0.7"],
         ["algorithm.optimizer=adafactor", "algorithm.lr_schedule=cosine"],
         ["algorithm.optimizer=sgd", "algorithm.lr_schedule=linear", "algorithm.max_grad_norm=0"],
         ["memory.gradient_checkpointing=true", "memory.micro_batch=2"],
         ["model.dtype=float32", "model.attn_implementation=eager"],
+        ["memory.chunk_size=1", "memory.micro_batch=4"],
+        [
+            "memory.loss_backend=full",
+            "algorithm.temperature=0.7",
+            "algorithm.extra={entropy_coef: 0.01, repetition_penalty: 1.1}",
+        ],
+        ["memory.loss_backend=trl", "algorithm.extra={top_entropy_quantile: 0.5, off_policy_mask_threshold: 0.5}"],
+        ["algorithm.loss_type=sapo", "algorithm.extra={sapo_temperature_neg: 1.2, use_bias_correction_kl: true}"],
     ],
     ids=lambda overrides: overrides[0].partition(".")[2],
 )
@@ -82,6 +62,7 @@ def test_settings_train(trained: Trained, overrides: list[str]) -> None:
     metrics = trained(*overrides)
     assert list(metrics["optim/loss"]) == [1, 2]
     assert all(value is not None for value in metrics["optim/loss"].values())
+    assert metrics["policy/entropy"][1] is not None
 
 
 def test_the_learning_rate_follows_its_schedule(trained: Trained) -> None:
@@ -108,7 +89,7 @@ def test_a_reference_model_gives_a_kl_that_grows_from_zero(trained: Trained) -> 
 
 
 def test_the_same_seed_gives_the_same_run(trained: Trained) -> None:
-    def course(**_: Any) -> list[float | None]:
+    def course() -> list[float | None]:
         metrics = trained("algorithm.seed=7")
         return [*metrics["reward/mean"].values(), *metrics["optim/loss"].values()]
 

@@ -7,6 +7,7 @@ import pytest
 from grpo_studio.store.records import ScoreRecord
 from grpo_studio.training.scored_batch import (
     ScoredBatch,
+    ScoredCompletion,
     batch_metrics,
     evaluation_metrics,
     group_kind,
@@ -20,11 +21,8 @@ def score(value: float | None, weight: float = 1.0, name: str = "right", outcome
 
 def batch(values: list[float | None], group_size: int) -> ScoredBatch:
     scores = [(score(value),) for value in values]
-    count = len(values)
-    return ScoredBatch(
-        prompts=["q"] * count, answers=["1"] * count, texts=["t"] * count, tokens=[4] * count, truncated=[False] * count,
-        rewards=[weighted_reward(row) for row in scores], advantages=[0.0] * count, scores=scores, group_size=group_size,
-    )  # fmt: skip
+    rows = [ScoredCompletion("q", "1", "t", 4, False, weighted_reward(row), 0.0, row) for row in scores]
+    return ScoredBatch(rows, group_size)
 
 
 def test_mean_and_sample_deviation_of_a_group() -> None:

@@ -52,6 +52,7 @@ export function start({ main, server, words, frame }) {
     if (news.strip) { page.strip = news.strip; page.rate = news.charts?.tokens_per_s ?? page.rate; strip.update(page.strip, page.rate); banner.update(page.strip); }
     if (news.charts) {
       page.about.seen = news.strip.step > 0;
+      page.about.updated = news.charts.updated;
       tiles.update(news.charts.tiles, news.strip.ended);
       charts.facts(page.about, news.charts.facts);
       charts.update(news.charts.figures, page.about, news.strip.ended);

@@ -4,7 +4,7 @@ import { fixed, grouped, number } from "./format.js";
 
 /** The reward chart with the facts beside it, and the small multiples. Every panel has its final height from the start. */
 
-const SMALL = ["mix", "advantage", "length", "kl", "loss", "clip", "time"];
+const SMALL = ["mix", "advantage", "length", "kl", "loss", "clip", "sampler", "time"];
 
 function panel(title, note, sub, { tall = false, wide = false, onstep = null } = {}) {
   const plot = h("div", { class: tall ? "plot tall" : "plot" });
@@ -23,6 +23,7 @@ export function buildCharts({ words, onstep }) {
 
   function about(run) {
     replace(reward.sub, say(words.reward_sub, { count: run.prompts_per_step * run.group_size }));
+    small.sampler.node.hidden = !run.vllm;
     Object.entries(all).forEach(([key, one]) => one.chart.empty(words.will[key]));
     drawFacts(facts, run, { held_out: [], verifiers: run.verifiers, completions: 0, groups: 0 }, words);
   }
@@ -42,9 +43,10 @@ export function buildCharts({ words, onstep }) {
 
 /** What a panel lacks, said in its legend: never silently. */
 function asides(key, figure, run, words) {
-  if (key !== "kl") return [];
-  const names = figure.data.map((trace) => trace.name);
   const without = [];
+  if (["kl", "clip"].includes(key) && run.updated && run.updated.kept !== null && run.updated.kept < run.updated.of) without.push(say(words.kept_aside, run.updated));
+  if (key !== "kl") return without;
+  const names = figure.data.map((trace) => trace.name);
   if (!names.includes(words.traces.kl)) without.push(say(words.kl_aside, { why: run.facts.beta === 0 ? words.no_kl : words.absent }));
   if (!names.includes(words.traces.entropy)) without.push(words.no_entropy);
   return without;

@@ -1,0 +1,69 @@
+"""What happens between the trainer's steps: begin, stop on request, score the held-out rows, note checkpoints."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from transformers import TrainerCallback
+
+from grpo_studio.config import RunConfig
+from grpo_studio.stopping import StopFlag
+from grpo_studio.training.evaluation import HeldOut
+from grpo_studio.training.phases import PhaseClock
+from grpo_studio.training.recorder import Recorder
+from grpo_studio.training.trainer import StudioTrainer
+
+
+class StepCallback(TrainerCallback):
+    """`begin` is called once the model is wrapped and before the first step."""
+
+    def __init__(
+        self,
+        trainer: StudioTrainer,
+        config: RunConfig,
+        stop: StopFlag,
+        clock: PhaseClock,
+        recorder: Recorder,
+        held_out: HeldOut,
+        begin: Callable[[], None],
+    ) -> None:
+        self._trainer = trainer
+        self._config = config
+        self._stop = stop
+        self._clock = clock
+        self._recorder = recorder
+        self._held_out = held_out
+        self._begin = begin
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        self._begin()
+
+    def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        self._clock.enter("optimizer")
+
+    def on_optimizer_step(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        self._clock.leave()
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> Any:
+        if self._stop_agreed():
+            self._trainer.stopped = True
+            control.should_training_stop = True
+            control.should_save = True
+            return control
+        every = self._config.evaluation.every
+        if every and state.global_step % every == 0 and self._held_out.due(state.global_step):
+            self._recorder.evaluated(state.global_step, self._held_out.score(state.global_step))
+        return control
+
+    def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        self._recorder.checkpoint_saved(state.global_step)
+
+    def _stop_agreed(self) -> bool:
+        """Whether any process was asked to stop: all have to end after the same step."""
+        accelerator = self._trainer.accelerator
+        if accelerator.num_processes == 1:
+            return self._stop.requested
+        asked = torch.tensor([self._stop.requested], device=accelerator.device, dtype=torch.int32)
+        return bool(accelerator.gather(asked).any())

@@ -1,0 +1,56 @@
+"""What a run really is, told once the model is wrapped for training: device, precision, sizes, processes, wrapper."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from grpo_studio import data
+from grpo_studio.config import RunConfig
+from grpo_studio.store.writer import RunWriter
+from grpo_studio.training.precision import fast_bfloat16
+from grpo_studio.training.recorder import absent_metrics
+from grpo_studio.training.sharding import require_wrapped
+from grpo_studio.training.trainer import StudioTrainer
+
+
+def tell_setup(writer: RunWriter, config: RunConfig, trainer: StudioTrainer, splits: data.DataSplits) -> None:
+    """Record the facts and what is worth a warning.
+
+    Raises:
+        ConfigError: fewer processes, or another wrapper, than were asked for.
+    """
+    shared = require_wrapped(config.scale.strategy, config.world_size, trainer)
+    total = sum(parameter.numel() for parameter in trainer.model.parameters())
+    trainable = sum(parameter.numel() for parameter in trainer.model.parameters() if parameter.requires_grad)
+    dtype = str(trainer.model.dtype).removeprefix("torch.")
+    facts: dict[str, Any] = {
+        "device": str(trainer.args.device),
+        "dtype": dtype,
+        "parameters": total,
+        "trainable_parameters": trainable,
+        "loss_backend": config.memory.loss_backend,
+        "adapter": config.memory.adapter,
+        "rollout_engine": config.rollout.engine,
+        "skips_dead_groups": trainer.skips_dead,
+        "train_rows": len(splits.train),
+        "held_out_rows": len(splits.held_out),
+        **shared,
+        **config.derived(),
+    }
+    message = f"{total / 1e6:.1f} M parameters in {dtype} on {trainer.args.device}"
+    if trainable < total:
+        message += f", {trainable / 1e6:.2f} M of them trained"
+    if shared["world_size"] > 1:
+        message += f", {shared['world_size']} processes, {shared['wrapper']}"
+    writer.event("setup", message, data=facts)
+    writer.event("absent_metrics", "metrics that this run does not have", data=absent_metrics(config))
+    if dtype == "bfloat16" and not fast_bfloat16():
+        slow = "bfloat16 runs by scalar loops on this device, many times slower than float32; leave model.dtype empty"
+        writer.event("slow_precision", slow, level="warning")
+    if config.memory.adapter == "qlora" and not torch.cuda.is_available():
+        writer.event("slow_quantization", "4-bit weights on a CPU are slow: a try, not a training", level="warning")
+    if splits.dropped:
+        message = f"{splits.dropped} rows have no usable prompt and were left out"
+        writer.event("rows_dropped", message, level="warning")
