@@ -126,7 +126,8 @@ class Session:
         final = self._folder.checkpoints / "final"
         with self._clock.phase("save"):
             trainer.save_model(str(final))
-        self._writer.event("checkpoint_saved", f"final weights saved in {final.relative_to(self._folder.path)}")
+        if trainer.args.should_save:
+            self._writer.event("checkpoint_saved", f"final weights saved in {final.relative_to(self._folder.path)}")
         if held_out.due(step):
             recorder.evaluated(step, held_out.score(step))
         recorder.aside_done(step)

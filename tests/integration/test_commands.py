@@ -57,7 +57,7 @@ def weightless(tmp_path: Path) -> Path:
         ("rewards.0.weight=-3", 1, "positive"),
         ("dataset.source=/no/such/rows.jsonl", 1, "there is no file"),
         ("algorithm.stepz=3", 2, "did you mean steps"),
-        ("rollout.engine=vllm_colocate", 1, "not yet"),
+        ("limits.hours=1", 1, "not yet"),
     ],
 )  # fmt: skip
 def test_bad_settings_are_one_line_each_and_start_nothing(
@@ -78,11 +78,11 @@ def test_bad_settings_are_one_line_each_and_start_nothing(
 
 
 def test_all_problems_come_at_once(tmp_path: Path) -> None:
-    settings = ("--set", "algorithm.group_size=1", "--set", "rewards.0.weight=-9", "--set", "memory.loss_backend=liger")
+    settings = ("--set", "algorithm.group_size=1", "--set", "rewards.0.weight=-9", "--set", "memory.lora_targets=lm_head", "--set", "memory.adapter=lora")
     fields = {
         problem["field"] for problem in as_json(studio("check", *QUICK, *settings, "--json", home=tmp_path))["problems"]
     }
-    assert fields == {"algorithm.group_size", "rewards", "memory.loss_backend"}
+    assert fields == {"algorithm.group_size", "rewards", "memory.lora_targets"}
 
 
 @pytest.mark.parametrize(

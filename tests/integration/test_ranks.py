@@ -1,4 +1,4 @@
-"""Several processes of one run: started, stopped, killed; with stand-ins for a rank and with real training on the CPU."""
+"""The launcher of several processes: starts, stops, kills and tells; with stand-ins for the ranks."""
 
 from __future__ import annotations
 
@@ -10,21 +10,15 @@ import sys
 import time
 from pathlib import Path
 
-import psutil
 import pytest
-from studio_process import ROOT, as_json, studio, tiny_train, wait_for
+from rank_runs import GONE_WITHIN, ended, events_of, family, ranks_of
+from studio_process import ROOT, wait_for
 
-from grpo_studio import supervisor
 from grpo_studio.config import RunConfig
 from grpo_studio.store.folder import RunFolder, create_run
-from grpo_studio.store.reader import Event, RunReader
 from grpo_studio.worker_process import record_of
 
 TWO = {"processes": 2, "strategy": "ddp"}
-TWO_PROCESSES = ("--set", "scale.processes=2", "--set", "scale.strategy=ddp")
-GONE_WITHIN = 30.0
-"""Seconds after a rank's death in which the whole run has to be over."""
-
 # What stand-ins for a rank do; RANK is in their environment.
 DEAF = "import os, signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); rank = os.environ['RANK']\n"
 TELL = "from pathlib import Path; Path('started-' + os.environ['RANK']).touch()\n"
@@ -48,41 +42,6 @@ def launch(folder: RunFolder, stand_in: str) -> subprocess.Popen[bytes]:
 
 def new_run(home: Path, **scale: object) -> RunFolder:
     return create_run(home / "runs", RunConfig.model_validate({"scale": scale or TWO}))
-
-
-def family(session: int) -> list[psutil.Process]:
-    """All living processes of a worker's session."""
-    found = []
-    for process in psutil.process_iter():
-        try:
-            if os.getsid(process.pid) == session and process.status() != psutil.STATUS_ZOMBIE:
-                found.append(process)
-        except (ProcessLookupError, psutil.NoSuchProcess, PermissionError):
-            continue
-    return found
-
-
-def ranks_of(session: int) -> dict[str, psutil.Process]:
-    """The ranks among them, by RANK. A process that just begins may have no environment yet."""
-    found = {}
-    for process in family(session):
-        try:
-            rank = process.environ().get("RANK")
-        except psutil.Error:
-            continue
-        if rank is not None and process.ppid() == session:
-            found[rank] = process
-    return found
-
-
-def events_of(folder: RunFolder) -> list[Event]:
-    with RunReader(folder.database) as reader:
-        return reader.events()
-
-
-def ended(folder: RunFolder) -> list[tuple[str, str]]:
-    """The terminal events: there is to be just one."""
-    return [(event.kind, event.message) for event in events_of(folder) if event.kind.startswith("run_")][1:]
 
 
 def started(folder: RunFolder) -> bool:
@@ -182,89 +141,3 @@ def test_a_machine_that_waits_for_another_can_be_stopped(tmp_path: Path) -> None
     os.kill(launcher.pid, signal.SIGTERM)
     assert launcher.wait(GONE_WITHIN) == 0
     assert [kind for kind, _ in ended(folder)] == ["run_stopped"]
-
-
-def test_ranks_die_with_a_killed_launcher(tmp_path: Path, tiny_model: Path) -> None:
-    folder = start(tiny_model, tmp_path)
-    session = session_of(folder)
-    wait_for(lambda: len(ranks_of(session)) == 2, what="the ranks")
-    os.kill(session, signal.SIGKILL)
-    wait_for(lambda: family(session) == [], limit=5, what="the end of the ranks")
-    wait_for(lambda: supervisor.state_of(folder).state == "killed", limit=10, what="the state killed")
-
-
-def start(model: Path, home: Path, *more: str) -> RunFolder:
-    result = tiny_train(model, home, "--set", "algorithm.steps=100000", *TWO_PROCESSES, *more)
-    assert result.returncode == 0, result.stderr
-    return RunFolder(home / "runs" / as_json(result)["run"])
-
-
-def session_of(folder: RunFolder) -> int:
-    wait_for(lambda: folder.process() is not None, what="the worker")
-    process = folder.process()
-    assert process is not None
-    return process.session
-
-
-def step_of(folder: RunFolder) -> int:
-    return supervisor.facts_of(folder).step
-
-
-def test_two_processes_train_and_record_every_group_once(tmp_path: Path, tiny_model: Path) -> None:
-    shown = as_json(tiny_train(tiny_model, tmp_path, *TWO_PROCESSES, "--wait"))
-    assert shown["state"] == "finished", shown["reason"]
-    assert shown["step"] == 3
-    folder = RunFolder(tmp_path / "runs" / shown["run"])
-    with RunReader(folder.database) as reader:
-        groups = reader.rows("SELECT step, count(*) FROM prompt_group WHERE split = 'train' GROUP BY step")
-        completions = reader.rows(
-            "SELECT count(*) FROM completion JOIN prompt_group ON group_id = prompt_group.id WHERE split = 'train'"
-        )
-    assert groups == [(1, 2), (2, 2), (3, 2)]
-    assert completions == [(3 * 2 * 4,)]
-    [setup] = [event.data for event in events_of(folder) if event.kind == "setup"]
-    assert setup is not None
-    assert (setup["world_size"], setup["wrapper"]) == (2, "DistributedDataParallel")
-    assert (folder.checkpoints / "final" / "model.safetensors").is_file()
-
-
-def test_a_rank_killed_while_it_trains_ends_the_run(tmp_path: Path, tiny_model: Path) -> None:
-    folder = start(tiny_model, tmp_path)
-    wait_for(lambda: step_of(folder) >= 2, what="step 2")
-    session = session_of(folder)
-    ranks_of(session)["1"].kill()
-    begun = time.monotonic()
-    wait_for(lambda: supervisor.state_of(folder).ended and family(session) == [], limit=GONE_WITHIN, what="the end")
-    print(f"all gone {time.monotonic() - begun:.1f} s after the death of rank 1")
-    state = supervisor.state_of(folder)
-    assert state.state == "failed"
-    assert state.reason.startswith("rank 1 was killed by signal 9 (SIGKILL"), state.reason
-    assert len(ended(folder)) == 1
-
-
-def test_a_stop_ends_all_ranks_after_one_step_with_a_checkpoint(tmp_path: Path, tiny_model: Path) -> None:
-    folder = start(tiny_model, tmp_path)
-    wait_for(lambda: step_of(folder) >= 1, what="a step")
-    session = session_of(folder)
-    stopped = as_json(studio("stop", folder.run_id, "--json", home=tmp_path))
-    assert stopped["state"] == "stopped", stopped["reason"]
-    assert stopped["step"] >= 1
-    assert (folder.checkpoints / f"checkpoint-{stopped['step']}" / "model.safetensors").is_file()
-    assert len(ended(folder)) == 1
-    assert family(session) == []
-
-
-def test_a_setting_that_the_ranks_refuse_is_told_once(tmp_path: Path, tiny_model: Path) -> None:
-    folder = create_run(
-        tmp_path / "runs", RunConfig.model_validate({"model": {"id": str(tiny_model / "gone")}, "scale": TWO})
-    )
-    with folder.log.open("ab") as log:
-        worker = subprocess.run(
-            [sys.executable, "-m", "grpo_studio.worker", str(folder.path)],
-            env={**os.environ, "PYTHONPATH": str(ROOT), "GRPO_STUDIO_HOME": str(tmp_path)}, stdout=log, stderr=log, check=False, timeout=120,
-        )  # fmt: skip
-    assert worker.returncode == 1
-    [(kind, message)] = ended(folder)
-    assert kind == "run_failed"
-    assert "rank " in message
-    assert "gone" in message

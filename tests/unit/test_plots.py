@@ -30,6 +30,7 @@ FRAME = _frame(
     group__mixed=[1, 0.5, 0.5], group__all_good=[0, 0.5, 0.25], group__all_bad=[0, 0, 0.25],
     completion__length_mean=[9, 8, 7], completion__truncated=[0.5, 0.25, 0],
     policy__kl=[0, 0.01, 0.02], policy__entropy=[1, 0.9, 0.8], policy__clip_low=[0, 0, 0.01], policy__clip_high=[0, 0, 0],
+    policy__sampler_difference=[0.03, 0.04, 0.05], policy__canary_difference=[0.02, None, 0.03],
     optim__loss=[0, 0.1, -0.1], optim__grad_norm=[1, 2, math.inf],
 )  # fmt: skip
 EVALUATIONS = pd.DataFrame({"step": [0, 3], "eval/reward": [0.1, 0.4]})
@@ -54,6 +55,7 @@ FIGURES: dict[str, Callable[[], plots.Figure]] = {
     "kl": lambda: plots.kl_figure(FRAME, "run-1", WORDS),
     "loss": lambda: plots.loss_figure(FRAME, "run-1", WORDS),
     "clip": lambda: plots.clip_figure(FRAME, "run-1", WORDS),
+    "sampler": lambda: plots.sampler_figure(FRAME, "run-1", WORDS),
     "time": lambda: plots.time_figure(PHASES, "run-1", NAMES),
     "memory": lambda: plots.memory_figure(MEMORY, "run-1", WORDS, NAMES),
 }

@@ -1,0 +1,165 @@
+"""Several processes train one run on the CPU: real workers, the tiny model, gloo."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from rank_runs import GONE_WITHIN, ended, events_of, family, ranks_of
+from studio_process import ROOT, as_json, studio, tiny_train, wait_for
+
+from grpo_studio import supervisor
+from grpo_studio.config import RunConfig
+from grpo_studio.store.folder import RunFolder, create_run
+from grpo_studio.store.reader import RunReader
+
+TWO_PROCESSES = ("--set", "scale.processes=2", "--set", "scale.strategy=ddp")
+VARIETY = """from grpo_studio.verifiers import verifier
+
+@verifier(examples=[("aab", {}, 0.5)])
+def variety(completion: str) -> float:
+    return len(set(completion)) / 4
+"""
+"""A reward that tells the random answers of the tiny model apart, so that there is something to learn."""
+
+
+def add_variety(home: Path) -> None:
+    (home / "rewards").mkdir()
+    (home / "rewards" / "variety.py").write_text(VARIETY)
+
+
+def test_ranks_die_with_a_killed_launcher(tmp_path: Path, tiny_model: Path) -> None:
+    folder = start(tiny_model, tmp_path)
+    session = session_of(folder)
+    wait_for(lambda: len(ranks_of(session)) == 2, what="the ranks")
+    os.kill(session, signal.SIGKILL)
+    wait_for(lambda: family(session) == [], limit=5, what="the end of the ranks")
+    wait_for(lambda: supervisor.state_of(folder).state == "killed", limit=10, what="the state killed")
+
+
+def start(model: Path, home: Path, *more: str) -> RunFolder:
+    result = tiny_train(model, home, "--set", "algorithm.steps=100000", *TWO_PROCESSES, *more)
+    assert result.returncode == 0, result.stderr
+    return RunFolder(home / "runs" / as_json(result)["run"])
+
+
+def session_of(folder: RunFolder) -> int:
+    wait_for(lambda: folder.process() is not None, what="the worker")
+    process = folder.process()
+    assert process is not None
+    return process.session
+
+
+def step_of(folder: RunFolder) -> int:
+    return supervisor.facts_of(folder).step
+
+
+def test_two_processes_train_and_record_every_group_once(tmp_path: Path, tiny_model: Path) -> None:
+    add_variety(tmp_path)
+    shown = as_json(
+        tiny_train(tiny_model, tmp_path, *TWO_PROCESSES, "--set", "rewards=[{verifier: variety}]", "--wait")
+    )
+    assert shown["state"] == "finished", shown["reason"]
+    assert shown["step"] == 3
+    folder = RunFolder(tmp_path / "runs" / shown["run"])
+    with RunReader(folder.database) as reader:
+        groups = reader.rows("SELECT step, count(*) FROM prompt_group WHERE split = 'train' GROUP BY step")
+        completions = reader.rows(
+            "SELECT count(*) FROM completion JOIN prompt_group ON group_id = prompt_group.id WHERE split = 'train'"
+        )
+    assert groups == [(1, 2), (2, 2), (3, 2)]
+    assert completions == [(3 * 2 * 4,)]
+    [setup] = [event.data for event in events_of(folder) if event.kind == "setup"]
+    assert setup is not None
+    assert (setup["world_size"], setup["wrapper"]) == (2, "DistributedDataParallel")
+    assert (folder.checkpoints / "final" / "model.safetensors").is_file()
+
+
+def test_a_rank_killed_while_it_trains_ends_the_run(tmp_path: Path, tiny_model: Path) -> None:
+    folder = start(tiny_model, tmp_path)
+    wait_for(lambda: step_of(folder) >= 2, what="step 2")
+    session = session_of(folder)
+    ranks_of(session)["1"].kill()
+    begun = time.monotonic()
+    wait_for(lambda: supervisor.state_of(folder).ended and family(session) == [], limit=GONE_WITHIN, what="the end")
+    print(f"all gone {time.monotonic() - begun:.1f} s after the death of rank 1")
+    state = supervisor.state_of(folder)
+    assert state.state == "failed"
+    assert state.reason.startswith("rank 1 was killed by signal 9 (SIGKILL"), state.reason
+    assert len(ended(folder)) == 1
+
+
+def test_a_stop_ends_all_ranks_after_one_step_with_a_checkpoint(tmp_path: Path, tiny_model: Path) -> None:
+    folder = start(tiny_model, tmp_path)
+    wait_for(lambda: step_of(folder) >= 1, what="a step")
+    session = session_of(folder)
+    stopped = as_json(studio("stop", folder.run_id, "--json", home=tmp_path))
+    assert stopped["state"] == "stopped", stopped["reason"]
+    assert stopped["step"] >= 1
+    assert (folder.checkpoints / f"checkpoint-{stopped['step']}" / "model.safetensors").is_file()
+    assert len(ended(folder)) == 1
+    assert family(session) == []
+
+
+def work(home: Path, **settings: Any) -> tuple[RunFolder, subprocess.Popen[bytes]]:
+    """A run and its worker, started with no queue between."""
+    folder = create_run(home / "runs", RunConfig.model_validate(settings))
+    with folder.log.open("ab") as log:
+        worker = subprocess.Popen(
+            [sys.executable, "-m", "grpo_studio.worker", str(folder.path)],
+            env={**os.environ, "PYTHONPATH": str(ROOT), "GRPO_STUDIO_HOME": str(home), "TORCHDYNAMO_DISABLE": "1"},
+            stdout=log, stderr=log, start_new_session=True,
+        )  # fmt: skip
+    return folder, worker
+
+
+def test_a_setting_that_the_ranks_refuse_is_told_once(tmp_path: Path, tiny_model: Path) -> None:
+    two = {"processes": 2, "strategy": "ddp"}
+    folder, worker = work(tmp_path, model={"id": str(tiny_model / "gone")}, scale=two)
+    assert worker.wait(120) == 1
+    [(kind, message)] = ended(folder)
+    assert kind == "run_failed"
+    assert "rank " in message
+    assert "gone" in message
+
+
+def test_fsdp_on_a_cpu_fails_instead_of_training_under_ddp(tmp_path: Path, tiny_model: Path) -> None:
+    """The check refuses it; a run that comes past the check has to look at what it got."""
+    settings = {
+        "model": {"id": str(tiny_model)},
+        "dataset": {"held_out": 0},
+        "scale": {"processes": 2, "strategy": "fsdp"},
+    }
+    folder, worker = work(tmp_path, **settings)
+    assert worker.wait(120) == 1
+    [(kind, message)] = ended(folder)
+    assert kind == "run_failed"
+    assert "fsdp was asked for, and the model is wrapped in DistributedDataParallel" in message
+
+
+def test_two_machines_train_together_and_each_has_its_own_run(tmp_path: Path, tiny_model: Path) -> None:
+    add_variety(tmp_path)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    settings = {
+        "model": {"id": str(tiny_model)},
+        "dataset": {"held_out": 0},
+        "rewards": [{"verifier": "variety"}],
+        "algorithm": {"steps": 2, "prompts_per_step": 2, "group_size": 4, "max_completion_length": 12},
+    }
+    meet = {"machines": 2, "strategy": "ddp", "main_process_ip": "127.0.0.1", "main_process_port": port}
+    machines = [work(tmp_path, **settings, scale={**meet, "machine_rank": rank}) for rank in (0, 1)]
+    assert [worker.wait(180) for _, worker in machines] == [0, 0]
+    for folder, worker in machines:
+        assert ended(folder) == [("run_finished", "all 2 steps done")]
+        assert supervisor.state_of(folder).state == "finished"
+        assert family(worker.pid) == []
+    assert (machines[0][0].checkpoints / "final" / "model.safetensors").is_file()
+    assert not (machines[1][0].checkpoints / "final").exists()
