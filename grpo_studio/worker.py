@@ -16,6 +16,7 @@ from types import FrameType
 from typing import NoReturn
 
 from grpo_studio.catalog import locate
+from grpo_studio.config import RunConfig
 from grpo_studio.data import is_on_hub
 from grpo_studio.errors import StudioError
 from grpo_studio.rank_process import STOPPED_EARLY, leave_word
@@ -89,6 +90,12 @@ def _rank(folder: RunFolder, process: ProcessRecord) -> int:
     return 0
 
 
+def _needs_hub(config: RunConfig, settings: Settings) -> bool:
+    """Whether a run reads from the Hub or writes to it."""
+    reads = locate(config.model.id, settings.cache).kind == "hub" or is_on_hub(config.dataset.source)
+    return reads or config.report.hub_repo is not None or config.report.to == "trackio"
+
+
 def _run(folder: RunFolder, writer: RunWriter) -> Outcome:
     stop = StopFlag()
 
@@ -102,7 +109,7 @@ def _run(folder: RunFolder, writer: RunWriter) -> Outcome:
         stop.request()
     writer.event("preparing", "loading the libraries")
     config, settings = folder.config(), Settings.from_env()
-    if locate(config.model.id, settings.cache).kind != "hub" and not is_on_hub(config.dataset.source):
+    if not _needs_hub(config, settings):
         os.environ["HF_HUB_OFFLINE"] = "1"  # nothing of this run is there: no library shall wait for it
     from grpo_studio.training.session import Session
 

@@ -17,18 +17,16 @@ KV_CACHE_GIB = "1"
 """Without a size of its own the KV cache would take its share of the whole machine's memory, which is the trainer's."""
 
 
-def prepare_vllm_on_cpu(dtype: str = "auto") -> None:
+def prepare_vllm_on_cpu() -> None:
     """Make TRL's colocate mode work on a CPU. Call it before TRL's settings are made.
 
     - Weight sync: on a CPU vLLM packs the weights of linear layers anew and drops the originals, so that none can be
       loaded later. Replaced by plain linear layers.
     - The engine runs eagerly: workers on a CPU have torch's compiler off (`devices.CPU_ENVIRONMENT`), which vLLM's
       compiled mode does not survive; it also starts in seconds instead of minutes.
-    - It computes in the trainer's number format; by itself vLLM turns float32 into bfloat16.
+    - It computes in the trainer's number format; by itself vLLM turns float32 into bfloat16, which many CPUs only
+      emulate.
     - A free port to meet at, where accelerate would take 29500 for every run.
-
-    Args:
-        dtype: of the trainer's weights; "auto" is vLLM's choice.
     """
     os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", KV_CACHE_GIB)
     os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
@@ -39,7 +37,15 @@ def prepare_vllm_on_cpu(dtype: str = "auto") -> None:
     from vllm.model_executor.layers import utils
 
     utils.dispatch_cpu_unquantized_gemm = _keep_weights
-    vllm_generation.LLM = functools.partial(vllm_generation.LLM, dtype=dtype, enforce_eager=True)
+    plain_engine, plain_init = vllm_generation.LLM, vllm_generation.VLLMGeneration._init_vllm
+
+    @functools.wraps(plain_init)
+    def init_like_the_trainer(generation: Any) -> None:
+        dtype = str(generation.model.dtype).removeprefix("torch.")
+        vllm_generation.LLM = functools.partial(plain_engine, dtype=dtype, enforce_eager=True)
+        plain_init(generation)
+
+    vllm_generation.VLLMGeneration._init_vllm = init_like_the_trainer
 
 
 def _keep_weights(layer: Any, remove_weight: bool) -> None:

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pytest
 from rank_runs import GONE_WITHIN, ended, events_of, family, ranks_of
 from studio_process import ROOT, as_json, studio, tiny_train, wait_for
 
@@ -163,3 +164,50 @@ def test_two_machines_train_together_and_each_has_its_own_run(tmp_path: Path, ti
         assert family(worker.pid) == []
     assert (machines[0][0].checkpoints / "final" / "model.safetensors").is_file()
     assert not (machines[1][0].checkpoints / "final").exists()
+
+
+def replayed_run(home: Path, model: Path, processes: int) -> RunFolder:
+    """Three steps of replayed completions, by one process or several."""
+    config = RunConfig.model_validate(
+        {
+            "model": {"id": str(model)},
+            "dataset": {"held_out": 5},
+            "rewards": [{"verifier": "regex_match", "params": {"pattern": "[a-m]", "match": "search"}}],
+            "algorithm": {
+                "steps": 3, "prompts_per_step": 4, "group_size": 4, "learning_rate": 0.1, "beta": 0.04,
+                "max_completion_length": 12, "optimizer": "sgd",  # Adam would make much of a gradient's last digits
+            },
+            "memory": {"micro_batch": 4},
+            "scale": {"processes": processes, "strategy": "ddp" if processes > 1 else "none"},
+        }
+    )  # fmt: skip
+    folder = create_run(home / "runs", config, f"replay-{processes}")
+    paths = {"GRPO_STUDIO_HOME": str(home), "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests'}", "TORCHDYNAMO_DISABLE": "1"}
+    command = [sys.executable, str(ROOT / "tests" / "replay_worker.py"), str(folder.path)]
+    more = ["--launch"] if processes > 1 else []
+    subprocess.run([*command, *more], env={**os.environ, **paths}, check=True, timeout=120, start_new_session=True)
+    return folder
+
+
+def test_two_processes_learn_the_same_from_the_same_completions(tmp_path: Path, tiny_model: Path) -> None:
+    import torch
+    from safetensors.torch import load_file
+
+    one, two = (replayed_run(tmp_path, tiny_model, processes) for processes in (1, 2))
+
+    def groups(folder: RunFolder) -> list[Any]:
+        with RunReader(folder.database) as reader:
+            return reader.rows(
+                "SELECT g.step, g.split, g.prompt, c.idx, c.text, c.reward, round(c.advantage, 5) FROM completion c "
+                "JOIN prompt_group g ON g.id = c.group_id ORDER BY g.id, c.idx"
+            )
+
+    assert groups(one) == groups(two)
+    assert len([row for row in groups(two) if row[1] == "train"]) == 3 * 4 * 4
+    with RunReader(one.database) as first, RunReader(two.database) as second:
+        of_one, of_two = first.last_metrics(), second.last_metrics()
+    for name in ("reward/mean", "optim/loss", "optim/grad_norm", "policy/kl", "policy/entropy", "policy/tokens", "eval/reward"):
+        assert of_two[name] == pytest.approx(of_one[name], rel=1e-4, abs=1e-6), name
+    weights = [load_file(folder.checkpoints / "final" / "model.safetensors") for folder in (one, two)]
+    for name, tensor in weights[0].items():
+        torch.testing.assert_close(tensor, weights[1][name], rtol=0, atol=2e-5)

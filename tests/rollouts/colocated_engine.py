@@ -17,7 +17,7 @@ def main(model: str, folder: Path) -> dict[str, Any]:
     from grpo_studio.config import RolloutSettings
     from grpo_studio.training.vllm_cpu import prepare_vllm_on_cpu
 
-    prepare_vllm_on_cpu("float32")
+    prepare_vllm_on_cpu()
     from grpo_studio.training.phases import PhaseClock
     from grpo_studio.training.sync_canary import SyncCanary
 
