@@ -2,10 +2,11 @@
 
     python -m bench.update_step [--rounds N] [--shapes NAME,...] [--out FILE.md|FILE.csv]
 
-One frozen batch a shape, random weights, no sampling and no optimizer step. The backends take turns, medians are printed.
-Peaks: on a GPU the allocator's, over the timed rounds; on a CPU the bytes of all tensors (torch's MemTracker, weights
-and gradients included), in a pass of its own that is not timed. Second table: half of the groups dead, left out by our
-trainer, against TRL's own trainer, which does not.
+One frozen batch a shape, random weights, no sampling and no optimizer step. The backends take turns; medians. On a CPU
+that others use too, compare its seconds (all threads of this process) rather than those of the clock. Peaks: weights,
+gradients and activations; on a GPU the allocator's over the timed rounds, on a CPU the bytes of all tensors (torch's
+MemTracker) in a pass that is not timed. Second table: half of the groups dead, left out by our trainer, against TRL's
+own trainer, which does not.
 """
 
 from __future__ import annotations
@@ -64,19 +65,18 @@ class Shape:
         )
 
 
-# Layers cut down so that a step takes seconds, the head kept whole.
+# SmolLM2-135M as it is, and Qwen3-0.6B at half its width: the head's share of the work is that of small real models.
 ON_CPU = (
-    Shape("smollm2, short", 49_152, 576, 12, 1536, 9, 3, 2, 4, 8, 32, 64),
-    Shape("smollm2, long", 49_152, 576, 6, 1536, 9, 3, 2, 4, 8, 64, 192),
-    Shape("qwen3, short", 151_936, 256, 8, 768, 4, 2, 2, 4, 8, 32, 64),
-    Shape("qwen3, two passes", 151_936, 256, 8, 768, 4, 2, 4, 4, 8, 32, 96),
+    Shape("smollm2-135m", 49_152, 576, 30, 1536, 9, 3, 2, 4, 8, 32, 64),
+    Shape("smollm2-135m", 49_152, 576, 30, 1536, 9, 3, 2, 4, 4, 32, 96),
+    Shape("half qwen3-0.6b", 151_936, 512, 28, 1536, 8, 4, 2, 4, 8, 32, 64),
+    Shape("half qwen3-0.6b", 151_936, 512, 28, 1536, 8, 4, 2, 4, 4, 64, 64),
 )
-# Qwen3-0.6B and SmolLM2-135M as they are.
 ON_GPU = (
-    Shape("smollm2-135m, 256", 49_152, 576, 30, 1536, 9, 3, 4, 8, 32, 64, 256),
-    Shape("qwen3-0.6b, 256", 151_936, 1024, 28, 3072, 16, 8, 4, 8, 32, 64, 256),
-    Shape("qwen3-0.6b, 512", 151_936, 1024, 28, 3072, 16, 8, 4, 8, 16, 64, 512),
-    Shape("qwen3-0.6b, 1024", 151_936, 1024, 28, 3072, 16, 8, 4, 8, 16, 64, 1024),
+    Shape("smollm2-135m", 49_152, 576, 30, 1536, 9, 3, 4, 8, 32, 64, 256),
+    Shape("qwen3-0.6b", 151_936, 1024, 28, 3072, 16, 8, 4, 8, 32, 64, 256),
+    Shape("qwen3-0.6b", 151_936, 1024, 28, 3072, 16, 8, 4, 8, 16, 64, 512),
+    Shape("qwen3-0.6b", 151_936, 1024, 28, 3072, 16, 8, 4, 8, 16, 64, 1024),
 )
 Row = dict[str, Any]
 
@@ -108,11 +108,20 @@ class Update:
             self.trainer._tally.take(self.trainer.accelerator)
 
     def gradient(self) -> dict[str, Any]:
-        return {name: value.grad.float().cpu() for name, value in self.model.named_parameters()}
+        return {name: value.grad for name, value in self.model.named_parameters()}
+
+    def weights(self) -> int:
+        """Bytes."""
+        return sum(value.numel() * value.element_size() for value in self.model.parameters())
+
+
+def on_gpu() -> bool:
+    import torch
+
+    return torch.cuda.is_available()
 
 
 def make_trainer(shape: Shape, kind: str, skip: bool, folder: Path) -> Any:
-    import torch
     from datasets import Dataset
     from trl import GRPOTrainer
 
@@ -121,10 +130,9 @@ def make_trainer(shape: Shape, kind: str, skip: bool, folder: Path) -> Any:
     from grpo_studio.training.phases import PhaseClock
     from grpo_studio.training.trainer import StudioTrainer
 
-    on_gpu = torch.cuda.is_available()
     config = RunConfig.model_validate(
         {
-            "model": {"dtype": "bfloat16" if on_gpu else "float32"},
+            "model": {"dtype": "bfloat16" if on_gpu() else "float32"},
             "algorithm": {
                 "prompts_per_step": shape.prompts,
                 "group_size": shape.group,
@@ -166,7 +174,7 @@ def random_model(shape: Shape) -> Any:
             tie_word_embeddings=True,
         )
     )
-    return model.to(torch.bfloat16 if torch.cuda.is_available() else torch.float32)
+    return model.to(torch.bfloat16 if on_gpu() else torch.float32)
 
 
 def tokenizer() -> Any:
@@ -199,7 +207,7 @@ def frozen_batch(shape: Shape, dead_groups: int) -> dict[str, Any]:
         "advantages": advantages.flatten(),
     }
     batch = {name: value[shuffle] for name, value in batch.items()} | {"num_items_in_batch": mask.sum()}
-    return {name: value.to("cuda" if torch.cuda.is_available() else "cpu") for name, value in batch.items()}
+    return {name: value.to("cuda" if on_gpu() else "cpu") for name, value in batch.items()}
 
 
 def micro_batches(batch: dict[str, Any], parts: int) -> list[dict[str, Any]]:
@@ -225,86 +233,92 @@ def peak_on_cpu(update: Update) -> int:
 
 def compare(shape: Shape, kinds: dict[str, tuple[str, bool]], dead_groups: int, rounds: int, folder: Path) -> list[Row]:
     """Median seconds and peak bytes of each kind, (backend or PLAIN, skip), on the same batch."""
-    import torch
-
-    on_gpu = torch.cuda.is_available()
     batch = frozen_batch(shape, dead_groups)
     updates = {label: Update(shape, kind, skip, batch, folder) for label, (kind, skip) in kinds.items()}
-    seconds: dict[str, list[float]] = {label: [] for label in kinds}
-    peaks: dict[str, int] = dict.fromkeys(kinds, 0)
-    gradients, losses = {}, {}
-    for turn in range(rounds + 1):
+    rows: dict[str, Row] = {}
+    baseline: dict[str, Any] = {}
+    for label, update in updates.items():  # warms up, too
+        loss = update()
+        baseline = baseline or {name: value.clone() for name, value in update.gradient().items()}
+        rows[label] = {"shape": str(shape), "backend": label, "loss": loss}
+        rows[label]["gradient apart"] = apart(update.gradient(), baseline)
+        update.model.zero_grad(set_to_none=True)
+    baseline.clear()
+    runs: dict[str, list[Run]] = {label: [] for label in kinds}
+    for _ in range(rounds):
         for label, update in updates.items():
-            gc.collect()
-            if on_gpu:
-                park(update for other, update in updates.items() if other != label)
-                update.model.to("cuda")
-                torch.cuda.empty_cache()
-                torch.cuda.reset_peak_memory_stats()
-                torch.cuda.synchronize()
-            began = time.perf_counter()
-            losses[label] = update()
-            if on_gpu:
-                torch.cuda.synchronize()
-            took = time.perf_counter() - began
-            if turn == 0:  # warms up
-                gradients[label] = update.gradient()
-            else:
-                seconds[label].append(took)
-                peaks[label] = max(peaks[label], torch.cuda.max_memory_allocated() if on_gpu else 0)
-            update.model.zero_grad(set_to_none=True)
-    if not on_gpu:
-        peaks = {label: peak_on_cpu(update) for label, update in updates.items()}
-    first = next(iter(kinds))
-    return [
-        {
-            "shape": str(shape),
-            "backend": label,
-            "loss": losses[label],
-            "gradient apart": apart(gradients[label], gradients[first]),
-            "seconds": statistics.median(seconds[label]),
-            "least": min(seconds[label]),
-            "most": max(seconds[label]),
-            "MiB": peaks[label] / MIB,
-        }
-        for label in kinds
-    ]
+            runs[label].append(timed(update))
+    for label, update in updates.items():
+        clock = [run.seconds for run in runs[label]]
+        rows[label] |= {"seconds": statistics.median(clock), "least": min(clock), "most": max(clock)}
+        if on_gpu():
+            rows[label]["MiB"] = max(run.peak for run in runs[label]) / MIB
+        else:
+            rows[label]["CPU seconds"] = statistics.median(run.cpu_seconds for run in runs[label])
+            rows[label]["MiB"] = peak_on_cpu(update) / MIB
+    return list(rows.values())
 
 
-def park(updates: Iterable[Update]) -> None:
-    """Off the GPU, so that only one model counts."""
-    for update in updates:
-        update.model.to("cpu")
+@dataclass(frozen=True)
+class Run:
+    seconds: float
+    cpu_seconds: float
+    peak: int
+
+
+def timed(update: Update) -> Run:
+    """One update, from no gradients to all; the peak leaves out what other models hold on a GPU."""
+    import torch
+
+    gc.collect()
+    others = 0
+    if on_gpu():
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
+        others = torch.cuda.memory_allocated() - update.weights()
+        torch.cuda.synchronize()
+    began, began_cpu = time.perf_counter(), time.process_time()
+    update()
+    if on_gpu():
+        torch.cuda.synchronize()
+    seconds, cpu_seconds = time.perf_counter() - began, time.process_time() - began_cpu
+    peak = torch.cuda.max_memory_allocated() - others if on_gpu() else 0
+    update.model.zero_grad(set_to_none=True)
+    return Run(seconds, cpu_seconds, peak)
 
 
 def apart(ours: dict[str, Any], theirs: dict[str, Any]) -> float:
     """Norm of the difference over the norm."""
 
     def squares(values: Iterable[Any]) -> float:
-        return math.fsum(value.double().square().sum().item() for value in values)
+        return math.fsum(value.float().square().sum().item() for value in values)
 
     return math.sqrt(squares(ours[name] - theirs[name] for name in theirs) / squares(theirs.values()))
 
 
-def with_ratios(rows: list[Row], base: str, to_fastest: bool) -> list[Row]:
-    by_label = {row["backend"]: row for row in rows}
-    reference = min(row["seconds"] for row in rows) if to_fastest else by_label[base]["seconds"]
-    word = "fastest" if to_fastest else base
+def with_ratios(rows: list[Row], base: str) -> list[Row]:
+    """Each row with its time over the fastest's and over that of `base`, and its memory over that of `base`."""
+    measure = "seconds" if on_gpu() else "CPU seconds"
+    fastest = min(rows, key=lambda row: row[measure])
+    reference = next(row for row in rows if row["backend"] == base)
     return [
-        row | {f"time / {word}": row["seconds"] / reference, f"MiB / {base}": row["MiB"] / by_label[base]["MiB"]}
+        row
+        | {
+            f"{measure} / fastest": row[measure] / fastest[measure],
+            f"{measure} / {base}": row[measure] / reference[measure],
+            f"MiB / {base}": row["MiB"] / reference["MiB"],
+        }
         for row in rows
     ]
 
 
-FORMATS = {"loss": "{:.6f}", "gradient apart": "{:.1e}", "seconds": "{:.3f}", "least": "{:.3f}", "most": "{:.3f}"}
+FORMATS = {"loss": "{:.6f}", "gradient apart": "{:.1e}", "MiB": "{:,.0f}"} | dict.fromkeys(
+    ("seconds", "least", "most", "CPU seconds"), "{:.3f}"
+)
 
 
 def shown(name: str, value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    if name == "MiB":
-        return f"{value:,.0f}"
-    return FORMATS.get(name, "{:.2f}").format(value)
+    return value if isinstance(value, str) else FORMATS.get(name, "{:.2f}").format(value)
 
 
 def markdown(rows: list[Row]) -> str:
@@ -316,8 +330,8 @@ def markdown(rows: list[Row]) -> str:
 def machine() -> str:
     import torch
 
-    device = torch.cuda.get_device_name() if torch.cuda.is_available() else f"CPU, {torch.get_num_threads()} threads"
-    dtype = "bfloat16" if torch.cuda.is_available() else "float32"
+    device = torch.cuda.get_device_name() if on_gpu() else f"CPU, {torch.get_num_threads()} threads"
+    dtype = "bfloat16" if on_gpu() else "float32"
     packages = ("torch", "transformers", "trl", "liger-kernel", "accelerate")
     versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in packages)
     return f"{device}; {dtype}; {versions}; Python {sys.version.split()[0]}"
@@ -338,12 +352,11 @@ def save(file: Path, heading: str, tables: dict[str, list[Row]]) -> None:
 def main(arguments: Sequence[str]) -> None:
     import warnings
 
-    import torch
     from transformers.utils import logging
 
     warnings.simplefilter("ignore")
     logging.set_verbosity_error()
-    known = ON_GPU if torch.cuda.is_available() else ON_CPU
+    known = ON_GPU if on_gpu() else ON_CPU
     parser = argparse.ArgumentParser(prog="python -m bench.update_step", description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=5, help="timed rounds, after one that warms up")
     parser.add_argument("--shapes", default="", help=f"numbers from 1 to {len(known)}, by commas; default: all")
@@ -356,10 +369,10 @@ def main(arguments: Sequence[str]) -> None:
         for shape in shapes:
             everyone = {backend: (backend, False) for backend in BACKENDS}
             rows = compare(shape, everyone, 0, options.rounds, Path(home))
-            report(tables["Update step by loss backend"], with_ratios(rows, "full", to_fastest=True))
+            report(tables["Update step by loss backend"], with_ratios(rows, "full"))
             some = {PLAIN: (PLAIN, False)} | {f"{backend}, skipping": (backend, True) for backend in BACKENDS}
             rows = compare(shape, some, shape.prompts // 2, options.rounds, Path(home))
-            report(tables["Half of the groups dead"], with_ratios(rows, PLAIN, to_fastest=False))
+            report(tables["Half of the groups dead"], with_ratios(rows, PLAIN))
             if options.out:
                 save(options.out, machine(), {title: rows for title, rows in tables.items() if rows})
 

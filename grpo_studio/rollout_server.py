@@ -33,7 +33,8 @@ POLL = 0.5
 STOP_WITHIN = 30.0
 RANK_VARIABLES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK", "MASTER_ADDR", "MASTER_PORT")
 """What a trainer's process knows of its fellows; a server would take it for its own."""
-_TELLING = re.compile(r"\b[A-Z]\w*(?:Error|Exception): \S")
+_ERROR = re.compile(r"^(?:\([^)]*\) )?(?:ERROR .*?\] )?((?:\w+\.)*[A-Z]\w*(?:Error|Exception): .+)$")
+"""The line of a traceback that names the error, also behind vLLM's prefix."""
 _LONGEST_REASON = 500
 
 
@@ -87,15 +88,10 @@ class RolloutServer:
         shutil.rmtree(self._scratch, ignore_errors=True)
 
     def _reason(self) -> str:
-        """What its log says of why it ended: the first error, from which those after it follow, else the last lines."""
         with self._log_path.open("rb") as log:
             log.seek(self._log_start)
-            lines = [line.strip() for line in log.read().decode("utf-8", "replace").splitlines() if line.strip()]
-        if not lines:
-            return f"before it said anything; see {self._log_path}"
-        telling = [line[match.start() :] for line in lines if (match := _TELLING.search(line))]
-        said = telling[0] if telling else " / ".join(lines[-3:])
-        return f"before it answered: {said[:_LONGEST_REASON]}; see {self._log_path}"
+            said = reason_of(log.read().decode("utf-8", "replace"))
+        return f"before it {f'answered: {said}' if said else 'said anything'}; see {self._log_path}"
 
 
 def start(model_source: str, config: RunConfig, devices: Sequence[str], log_path: Path) -> RolloutServer:
@@ -181,6 +177,19 @@ def server_environment(base: Mapping[str, str], devices: Sequence[str]) -> dict[
         "VLLM_NO_USAGE_STATS": "1",
         "PYTHONUNBUFFERED": "1",
     }
+
+
+def reason_of(log: str) -> str:
+    """Why a server ended, in one line: the first error of its log, the cause of later ones, else its last words."""
+    lines = [line.rstrip() for line in log.splitlines() if line.strip()]
+    for place, line in enumerate(lines):
+        if match := _ERROR.match(line):
+            after = lines[place + 1 : place + 2]
+            details = [
+                text.strip() for text in after if text.startswith("  ") and not text.lstrip().startswith("File ")
+            ]
+            return " ".join([match.group(1), *details])[:_LONGEST_REASON]
+    return " / ".join(line.strip() for line in lines[-3:])[:_LONGEST_REASON]
 
 
 def free_port() -> int:

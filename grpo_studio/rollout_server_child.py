@@ -30,6 +30,8 @@ _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 SHARED_MEMORY = Path("/dev/shm")
 POLL = 0.02
+GRACE = 2.0
+"""Seconds that what a server leaves has to end by itself: Python's resource tracker clears up after a crash."""
 PYTHONS = ("psm_", "sem.mp-")
 """How Python names shared memory and semaphores; others' are none of our business."""
 
@@ -43,6 +45,7 @@ def main(arguments: list[str]) -> int:
     try:
         server = subprocess.Popen(command, stdin=subprocess.DEVNULL, preexec_fn=lambda: die_with_parent(me))
         status = server.wait()
+        psutil.wait_procs(psutil.Process().children(recursive=True), GRACE)
         return status if status >= 0 else 128 - status
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -55,18 +58,20 @@ def release_shared_memory(processes: Iterable[psutil.Process]) -> None:
 
     Nobody can join it after that.
     """
-    for name in {name for process in processes for name in _mapped(process)}:
-        with suppress(FileNotFoundError, PermissionError):
-            (SHARED_MEMORY / name).unlink()
+    held = {inode for process in processes for inode in _mapped(process)}
+    for entry in os.scandir(SHARED_MEMORY) if held else ():
+        if entry.name.startswith(PYTHONS) and entry.inode() in held:
+            with suppress(FileNotFoundError, PermissionError):
+                os.unlink(entry.path)
 
 
-def _mapped(process: psutil.Process) -> set[str]:
+def _mapped(process: psutil.Process) -> set[int]:
+    """Inodes of what a process maps of it; a semaphore is mapped under another name than the one it keeps."""
     try:
         maps = Path(f"/proc/{process.pid}/maps").read_text(errors="replace")
     except OSError:
         return set()
-    held = {line.rpartition(f"{SHARED_MEMORY}/")[2] for line in maps.splitlines() if f"{SHARED_MEMORY}/" in line}
-    return {name for name in held if name.startswith(PYTHONS) and not name.endswith("(deleted)")}
+    return {int(line.split(maxsplit=5)[4]) for line in maps.splitlines() if f" {SHARED_MEMORY}/" in line}
 
 
 def _watch(parent: int) -> None:

@@ -61,6 +61,8 @@ def liger_loss(
         if args.cast_lm_head_to_fp32:
             hidden = hidden.float()
         with WholeHead(lm_head) as (weight, bias), torch.autocast(hidden.device.type, enabled=False):
+            # First, so that its tiles are gone before the head's gradients are there.
+            logps, entropies = token_statistics(hidden.detach(), weight, bias, ids, mask, temperature)
             loss, _ = fused(
                 hidden,
                 weight,
@@ -73,7 +75,6 @@ def liger_loss(
                 vllm_is_ratio=inputs.get("importance_sampling_ratio"),
                 num_items_in_batch=inputs["num_items_in_batch"] * accumulation / args.steps_per_generation,
             )
-            logps, entropies = token_statistics(hidden.detach(), weight, bias, ids, temperature)
         return {"loss": loss, "logps": logps, "entropies": entropies}
 
     output: dict[str, torch.Tensor] = model(

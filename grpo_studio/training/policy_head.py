@@ -94,28 +94,36 @@ def _whole(parameter: torch.Tensor) -> torch.Tensor:
 
 @torch.no_grad()
 def token_statistics(
-    hidden: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, ids: torch.Tensor, temperature: float
+    hidden: torch.Tensor,
+    weight: torch.Tensor,
+    bias: torch.Tensor | None,
+    ids: torch.Tensor,
+    mask: torch.Tensor,
+    temperature: float,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Log-prob of each token and entropy of its distribution in nats, a few tokens' logits at a time.
 
     Args:
         hidden: (B, C, H), the states that predict `ids`.
         weight, bias: (V, H) and (V) or None.
-        ids: (B, C).
+        ids, mask: (B, C); where the mask is 0 nothing is computed.
         temperature: what logits are divided by.
 
     Returns:
-        Two float32 tensors of shape (B, C).
+        Two float32 tensors of shape (B, C), 0 where the mask is.
     """
-    rows, targets = hidden.reshape(-1, hidden.shape[-1]), ids.reshape(-1)
+    real = mask.bool()
+    rows, targets = hidden[real], ids[real]
     weight = weight.to(rows.dtype)
     step = max(1, TOKEN_LOGITS // weight.shape[0])
-    logps, entropies = [], []
+    statistics = rows.new_zeros(2, rows.shape[0], dtype=torch.float32)
     for start in range(0, rows.shape[0], step):
-        logits = torch.nn.functional.linear(rows[start : start + step], weight, bias).float()
+        tile = slice(start, start + step)
+        logits = torch.nn.functional.linear(rows[tile], weight, bias).float()
         logits /= temperature
         normalizer = logits.logsumexp(-1)
-        logps.append(logits.gather(-1, targets[start : start + step, None]).squeeze(-1) - normalizer)
+        statistics[0, tile] = logits.gather(-1, targets[tile, None]).squeeze(-1) - normalizer
         probabilities = (logits - normalizer[:, None]).exp_()
-        entropies.append(normalizer - probabilities.mul_(logits).sum(-1))
-    return torch.cat(logps).view(ids.shape), torch.cat(entropies).view(ids.shape)
+        statistics[1, tile] = normalizer - probabilities.mul_(logits).sum(-1)
+    logps, entropies = (statistics.new_zeros(ids.shape).masked_scatter(real, values) for values in statistics)
+    return logps, entropies

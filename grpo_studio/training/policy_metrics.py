@@ -71,4 +71,4 @@ def policy_sums(
 def _row(values: torch.Tensor | None, mask: torch.Tensor) -> torch.Tensor:
     if values is None:
         return torch.zeros(2, device=mask.device)
-    return torch.stack([(values * mask).sum(), mask.sum()])
+    return torch.stack([values.masked_fill(mask == 0, 0.0).sum(), mask.sum()])  # padding may hold anything

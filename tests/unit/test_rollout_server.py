@@ -17,7 +17,7 @@ from studio_process import ROOT, wait_for
 
 from grpo_studio.config import RunConfig
 from grpo_studio.errors import RolloutError
-from grpo_studio.rollout_server import RolloutServer, free_port, launch, server_command, server_environment
+from grpo_studio.rollout_server import RolloutServer, free_port, launch, reason_of, server_command, server_environment
 
 SERVER = """
     import http.server, multiprocessing.shared_memory, os, subprocess, sys, time
@@ -33,6 +33,7 @@ SERVER = """
     http.server.HTTPServer(("127.0.0.1", port), Answer).serve_forever()
 """
 ENGINE = """
+import time
 from multiprocessing.shared_memory import SharedMemory
 memory = SharedMemory(create=True, size=4096)
 print("memory", memory.name, flush=True)
@@ -155,6 +156,19 @@ def test_an_early_end_is_told_with_the_cause_from_its_log(tmp_path: Path) -> Non
     assert str(tmp_path / "server.log") in message
 
 
+def test_an_error_with_details_is_told_with_them_and_a_warning_is_no_error() -> None:
+    log = """
+WARNING [ulimit.py:1] This can cause errors like `OSError: [Errno 24] Too many open files`.
+  File "x.py", line 1, in <module>
+pydantic_core._pydantic_core.ValidationError: 1 validation error for ModelConfig
+  Value error, User-specified max_model_len (9) is greater than 8
+"""
+    assert reason_of(log) == (
+        "pydantic_core._pydantic_core.ValidationError: 1 validation error for ModelConfig "
+        "Value error, User-specified max_model_len (9) is greater than 8"
+    )
+
+
 def test_an_early_end_without_an_error_is_told_with_its_last_lines(tmp_path: Path) -> None:
     message = failure([sys.executable, "-c", "print('one\\ntwo\\n\\nthree\\nfour')"], tmp_path)
     assert "exit status 0 before it answered: two / three / four;" in message
@@ -253,3 +267,11 @@ def test_free_ports_are_free_and_differ() -> None:
     ports = {free_port() for _ in range(5)}
     assert len(ports) > 1
     assert all(1024 < port < 65536 for port in ports)
+
+
+def test_what_a_crashed_engine_held_is_cleared_away(tmp_path: Path) -> None:
+    """The server ends by itself; Python's resource tracker, which outlives it a moment, takes the memory's name away."""
+    crash = ENGINE.replace("time.sleep(300)", "import os; os._exit(1)")
+    failure([sys.executable, "-c", crash], tmp_path)
+    name = (tmp_path / "server.log").read_text().split()[1]
+    assert not (Path("/dev/shm") / name).exists()
