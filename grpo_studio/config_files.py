@@ -21,6 +21,15 @@ from grpo_studio.naming import nearest_names
 LARGEST_CONFIG_BYTES = 1_000_000
 
 
+class _Loader(yaml.SafeLoader):
+    """Reads 1e-5 as the number that it is in YAML 1.2; PyYAML's 1.1 wants 1.0e-5 and takes it for text."""
+
+
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float", re.compile(r"[-+]?(\d[\d_]*)(\.[\d_]*)?[eE][-+]?\d+"), list("-+0123456789")
+)
+
+
 def preset_names(directories: Iterable[Path]) -> list[str]:
     """Names of all presets, sorted; one name once."""
     return sorted({path.stem for folder in directories if folder.is_dir() for path in folder.glob("*.yaml")})
@@ -62,7 +71,7 @@ def parse_config(text: str, origin: str) -> dict[str, Any]:
     try:
         if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(text, Loader=yaml.SafeLoader)):
             raise ConfigError(f"{origin} uses YAML aliases (*name); write the values out")
-        data = yaml.safe_load(text)
+        data = yaml.load(text, Loader=_Loader)
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         if isinstance(error, ConfigError):
             raise

@@ -36,3 +36,11 @@ def fields_of(section: type[BaseModel], prefix: str = "") -> dict[str, FieldInfo
         else:
             found[f"{prefix}{name}"] = info
     return found
+
+
+def value_at(config: BaseModel, dotted: str) -> Any:
+    """The value of a setting by its dotted name."""
+    value: Any = config
+    for part in dotted.split("."):
+        value = getattr(value, part)
+    return value

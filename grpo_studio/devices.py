@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 import subprocess
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -22,6 +24,8 @@ CPU_ENVIRONMENT = {
     "MALLOC_TOP_PAD_": "536870912",
 }
 VISIBLE = "CUDA_VISIBLE_DEVICES"
+ASKED_FOR = 2.0
+"""Seconds for which nvidia-smi's answer is good."""
 SERVER_GPUS = "GRPO_STUDIO_SERVER_GPUS"
 """Tells a worker, who sees the trainer's GPUs only, which ones its vLLM server gets."""
 
@@ -61,8 +65,22 @@ def visible_gpus() -> list[str]:
 
 def trainer_devices(config: RunConfig) -> list[str]:
     """The GPUs of a run's processes on this machine: the first that no server of its own was promised."""
-    promised = _promised_to_server(config)
-    return [gpu for gpu in visible_gpus() if gpu not in promised][: config.scale.processes]
+    gpus = _installed_gpus()
+    promised = {_index(name, gpus) for name in _promised_to_server(config)}
+    return [name for name in _visible_of(gpus) if _index(name, gpus) not in promised][: config.scale.processes]
+
+
+def wrong_server_devices(config: RunConfig) -> list[str]:
+    """Those of rollout.server_devices that are no GPU which may be seen here, or are named a second time."""
+    gpus = _installed_gpus()
+    seen = {_index(name, gpus) for name in _visible_of(gpus)}
+    wrong, taken = [], set()
+    for name in _promised_to_server(config):
+        index = _index(name, gpus)
+        if index not in seen or index in taken:
+            wrong.append(name)
+        taken.add(index)
+    return wrong
 
 
 def server_devices(config: RunConfig) -> list[str]:
@@ -104,6 +122,11 @@ def _promised_to_server(config: RunConfig) -> list[str]:
     return _names(config.rollout.server_devices or "") if starts_server(config) else []
 
 
+def _index(name: str, gpus: Sequence[_Gpu]) -> str:
+    """A GPU has several names; this is the one that they all come down to."""
+    return next((gpu.index for gpu in gpus if gpu.is_called(name)), name)
+
+
 def _names(text: str) -> list[str]:
     return [name for name in (part.strip() for part in text.split(",")) if name]
 
@@ -128,9 +151,14 @@ def _cpu() -> Device:
 
 
 def _installed_gpus() -> list[_Gpu]:
-    if shutil.which("nvidia-smi") is None:
-        return []
-    query = ["nvidia-smi", "--query-gpu=index,uuid,name,memory.total,memory.used", "--format=csv,noheader,nounits"]
+    program = shutil.which("nvidia-smi")
+    return [] if program is None else _asked(program, int(time.monotonic() / ASKED_FOR))
+
+
+@functools.lru_cache(maxsize=1)
+def _asked(program: str, turn: int) -> list[_Gpu]:
+    """The machine's answer, kept for a moment: one check asks several times, and a hung driver takes ten seconds."""
+    query = [program, "--query-gpu=index,uuid,name,memory.total,memory.used", "--format=csv,noheader,nounits"]
     try:
         answer = subprocess.run(query, capture_output=True, text=True, timeout=10, check=True).stdout
         return list(_parsed(answer))
@@ -141,4 +169,9 @@ def _installed_gpus() -> list[_Gpu]:
 def _parsed(answer: str) -> Iterator[_Gpu]:
     for line in filter(str.strip, answer.splitlines()):
         index, uuid, name, total, used = (part.strip() for part in line.split(","))
-        yield _Gpu(index, uuid, Device("cuda", name, int(total) << 20, int(used) << 20))
+        yield _Gpu(index, uuid, Device("cuda", name, _bytes(total), _bytes(used)))
+
+
+def _bytes(mebibytes: str) -> int:
+    """Some cards share the machine's memory and answer [N/A]."""
+    return int(mebibytes) << 20 if mebibytes.isdecimal() else 0

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from grpo_studio.config import RunConfig
-from grpo_studio.lora_targets import HEAD_NAMES, target_names
+from grpo_studio.declaration import value_at
+from grpo_studio.lora_targets import ALL_LINEAR, HEAD_NAMES, target_names
 from grpo_studio.problem import Problem
 
 NO_SEQUENCE_LEVEL = ("cispo", "sapo", "vespo")
@@ -22,7 +23,7 @@ NOT_IN_LIGER = {
 """Fields of TRL's GRPOConfig without a parameter in Liger's loss: the value that asks for nothing, and what it is."""
 
 
-def engine_problems(config: RunConfig) -> Iterator[Problem]:
+def combination_problems(config: RunConfig) -> Iterator[Problem]:
     """Combinations of settings that the training engine refuses, each with its reason."""
     yield from _liger(config)
     yield from _chunks(config)
@@ -83,6 +84,9 @@ def _adapter(config: RunConfig) -> Iterator[Problem]:
     names = target_names(config.memory.lora_targets)
     if names is not None and not names:
         yield Problem("memory.lora_targets", "no module is named", "use all-linear, or names such as q_proj, v_proj")
+    if names is not None and ALL_LINEAR in names:
+        found = f"{ALL_LINEAR} stands alone (found {config.memory.lora_targets!r})"
+        yield Problem("memory.lora_targets", found, "use it alone, or names alone")
     heads = [name for name in names or () if name.rpartition(".")[2] in HEAD_NAMES]
     if heads:
         yield Problem(
@@ -108,3 +112,32 @@ def _micro_batch(config: RunConfig) -> Iterator[Problem]:
         f"({algorithm.prompts_per_step} prompts x G = {algorithm.group_size})",
         f"use {nearest}, or leave it empty",
     )
+
+
+def idle_settings(config: RunConfig) -> list[str]:
+    """What was set and has no effect beside the other settings, each in a line: no reason to refuse a run."""
+    default = RunConfig()
+    idle = {
+        f"memory.adapter is {config.memory.adapter}": (
+            config.memory.adapter == "none",
+            ("memory.lora_rank", "memory.lora_alpha", "memory.lora_dropout", "memory.lora_targets"),
+        ),
+        f"rollout.engine is {config.rollout.engine}": (
+            not config.uses_vllm,
+            (
+                "rollout.importance_sampling_correction",
+                "rollout.gpu_memory",
+                "rollout.sync_canary",
+                "rollout.canary_bound",
+                "rollout.canary_stops",
+            ),
+        ),
+        "scale.machines is 1": (config.scale.machines == 1, ("scale.main_process_ip", "scale.main_process_port")),
+    }
+    return [
+        f"{name} has no effect: {why}"
+        for why, (applies, names) in idle.items()
+        if applies
+        for name in names
+        if value_at(config, name) != value_at(default, name)
+    ]

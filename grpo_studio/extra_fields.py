@@ -13,8 +13,6 @@ import reprlib
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-import yaml
-
 from grpo_studio.config import RunConfig
 from grpo_studio.declaration import fields_of
 from grpo_studio.errors import ConfigError
@@ -125,6 +123,7 @@ FIXED = {
     **dict.fromkeys(("do_train", "do_predict", "label_names", "label_smoothing_factor"), _NO_EFFECT),
     **dict.fromkeys(("train_sampling_strategy", "length_column_name"), _SAMPLER),
     "ddp_find_unused_parameters": Refusal("every loss backend uses all that it trains", _LEAVE_OUT),
+    "vllm_group_port": Refusal("the run finds a free port", _LEAVE_OUT),
     "max_tool_calling_iterations": Refusal("completions are sampled without tools", _LEAVE_OUT),
     "auto_find_batch_size": Refusal("smaller batches would tear groups apart", "set a smaller memory.micro_batch"),
     "remove_unused_columns": Refusal("the verifiers need the other columns of the data set", _LEAVE_OUT),
@@ -244,8 +243,8 @@ def _value_problem(place: str, value: Any, field: TrlField, installed: str) -> P
     if field.accepts(value):
         return None
     message = f"{installed} takes {field.takes} here (found {reprlib.repr(value)})"
-    number = _number_in(value, field)
-    return Problem(place, message, f"give {field.takes}" if number is None else f"write {number}, without quotes")
+    quoted = isinstance(value, str) and _is_number(value) and any(map(field.accepts, (0, 0.5)))
+    return Problem(place, message, f"write {value}, without quotes" if quoted else f"give {field.takes}")
 
 
 def _oddity(value: Any) -> str | None:
@@ -265,16 +264,11 @@ def _oddity(value: Any) -> str | None:
             return f"{reprlib.repr(value)} cannot be written as JSON"
 
 
-def _number_in(value: Any, field: TrlField) -> str | None:
-    """A number given as text, as YAML reads it for a number: 1e-5, say, is text to YAML and 1.0e-05 is not."""
-    for kind in (int, float):
-        try:
-            number = kind(value) if isinstance(value, str) else None
-        except ValueError:
-            continue
-        if number is not None and math.isfinite(number) and field.accepts(number):
-            return yaml.safe_dump(number).split()[0]
-    return None
+def _is_number(text: str) -> bool:
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
 
 
 def _sampling_problems(place: str, value: Any) -> Iterator[Problem]:

@@ -50,10 +50,13 @@ def require_writable(repo_id: str) -> None:
     """
     import httpx
     from huggingface_hub import HfApi
-    from huggingface_hub.errors import HfHubHTTPError
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError
 
     try:
         HfApi().create_repo(repo_id, private=True, exist_ok=True)
+        HfApi().auth_check(repo_id, write=True)  # one that is there may be another's
+    except HFValidationError as error:
+        raise ConfigError(f"{repo_id!r} is no Hub id; give owner/name") from error
     except HfHubHTTPError as error:
         reason = " ".join(str(error).split())[:150]
         raise ConfigError(f"the Hub refuses to make {repo_id}: {reason}; set HF_TOKEN to one that may write") from error
@@ -70,13 +73,11 @@ def push_folder(folder: Path, repo_id: str) -> str:
     Raises:
         ModelError: the Hub cannot be reached or refuses them.
     """
-    import httpx
     from huggingface_hub import HfApi
-    from huggingface_hub.errors import HfHubHTTPError
 
     try:
         commit = HfApi().upload_folder(repo_id=repo_id, folder_path=folder, commit_message="Train with GRPO Studio")
-    except (HfHubHTTPError, httpx.HTTPError, OSError) as error:
+    except Exception as error:  # the boundary to the Hub's libraries: a finished run stays finished
         reason = " ".join(str(error).split())[:150]
         raise ModelError(
             f"cannot push {folder} to {repo_id}: {reason}; push it by `hf upload {repo_id} {folder}`"

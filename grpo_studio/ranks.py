@@ -19,8 +19,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-from grpo_studio.config import RunConfig, ScaleSettings
+from grpo_studio.config import RunConfig
 from grpo_studio.devices import current_device
+from grpo_studio.engine_settings import ScaleSettings
 from grpo_studio.rank_process import END_WITHIN, STOPPED_EARLY, RankEnd, RankProcess, first_cause
 from grpo_studio.run_state import TERMINAL
 from grpo_studio.store.folder import RunFolder, write_whole
@@ -84,7 +85,7 @@ class _Launcher:
             return
         self._say("preparing", _beginning(config.scale))
         os.environ.update(rank_environment(config))
-        with tempfile.TemporaryDirectory(prefix="grpo-studio-ranks-", ignore_cleanup_errors=True) as words:
+        with tempfile.TemporaryDirectory(prefix=".ranks-", dir=self._folder.path, ignore_cleanup_errors=True) as words:
             agent = threading.Thread(target=self._run_agent, args=(config.scale, command, words), daemon=True)
             agent.start()
             while agent.is_alive() and not self._waits_in_vain():

@@ -9,11 +9,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from grpo_studio.config import BUILTIN_DATASET, CISPO_CLAMP, RunConfig
-from grpo_studio.declaration import fields_of
-from grpo_studio.engine_rules import engine_problems
+from grpo_studio.declaration import fields_of, value_at
+from grpo_studio.engine_rules import combination_problems
 from grpo_studio.naming import nearest_names
 from grpo_studio.problem import Problem
 from grpo_studio.rollout_checks import rollout_problems
@@ -65,7 +65,7 @@ def cross_field_problems(config: RunConfig) -> Iterator[Problem]:
     yield from _not_yet(config)
     yield from _reward_rules(config)
     yield from _algorithm_rules(config)
-    yield from engine_problems(config)
+    yield from combination_problems(config)
     yield from scale_problems(config)
     yield from rollout_problems(config)
     yield from _data_rules(config)
@@ -113,17 +113,17 @@ def _algorithm_rules(config: RunConfig) -> Iterator[Problem]:
             f"cispo clamps the ratio itself to {algorithm.epsilon_high:g}, which shrinks every gradient",
             f"use {CISPO_CLAMP:g}, or leave it empty",
         )
-    elif config.effective_epsilon_high() < algorithm.epsilon:
+    elif algorithm.loss_type in CLIPPED_LOSSES and config.effective_epsilon_high() < algorithm.epsilon:
         yield Problem(
             "algorithm.epsilon_high",
             f"{algorithm.epsilon_high:g} is below epsilon {algorithm.epsilon:g}",
             f"use {algorithm.epsilon:g} or more",
         )
-    if algorithm.delta is not None and algorithm.loss_type not in DELTA_LOSSES:
+    if algorithm.delta is not None and algorithm.loss_type not in CLIPPED_LOSSES:
         yield Problem(
             "algorithm.delta",
             f"loss type {algorithm.loss_type} has no second clip bound",
-            f"leave it empty, or use {_listed(DELTA_LOSSES)}",
+            f"leave it empty, or use {_listed(CLIPPED_LOSSES)}",
         )
     if algorithm.warmup_ratio > 0 and algorithm.lr_schedule == "constant":
         yield Problem(
@@ -159,15 +159,7 @@ def _data_rules(config: RunConfig) -> Iterator[Problem]:
         )
 
 
-DELTA_LOSSES = ("grpo", "bnpo", "dr_grpo", "dapo", "luspo")
-
-
-def value_at(config: BaseModel, dotted: str) -> Any:
-    """The value of a setting by its dotted name."""
-    value: Any = config
-    for part in dotted.split("."):
-        value = getattr(value, part)
-    return value
+CLIPPED_LOSSES = ("grpo", "bnpo", "dr_grpo", "dapo", "luspo")
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -38,7 +38,7 @@ def device_problems(config: RunConfig, device_kind: str, gpus: int) -> Iterator[
     if device_kind != "cpu" and scale.processes > gpus:
         message = f"{scale.processes} processes need a GPU each, and this machine shows {gpus}"
         yield Problem("scale.processes", message, f"use {gpus} or fewer" if gpus > 1 else "use 1")
-    elif starts_server(config):
+    elif device_kind != "cpu" and starts_server(config):
         yield from _server_problems(config, gpus)
 
 
@@ -93,7 +93,7 @@ def _machine_problems(config: RunConfig) -> Iterator[Problem]:
     scale = config.scale
     if scale.machine_rank >= scale.machines:
         wrong = f"{scale.machine_rank} is no rank of {scale.machines} machine{'s' * (scale.machines > 1)}"
-        fix = f"use 0 to {scale.machines - 1}; 0 is the one that records" if scale.machines > 1 else "use 0"
+        fix = f"use 0 to {scale.machines - 1}" if scale.machines > 1 else "use 0"
         yield Problem("scale.machine_rank", wrong, fix)
     if scale.machines > 1 and not (scale.main_process_ip or "").strip():
         yield Problem(

@@ -93,7 +93,8 @@ def _rank(folder: RunFolder, process: ProcessRecord) -> int:
 def _needs_hub(config: RunConfig, settings: Settings) -> bool:
     """Whether a run reads from the Hub or writes to it."""
     reads = locate(config.model.id, settings.cache).kind == "hub" or is_on_hub(config.dataset.source)
-    return reads or config.report.hub_repo is not None or config.report.to == "trackio"
+    logs = bool(config.algorithm.extra.get("log_completions_hub_repo"))
+    return reads or logs or config.report.hub_repo is not None or config.report.to == "trackio"
 
 
 def _run(folder: RunFolder, writer: RunWriter) -> Outcome:

@@ -11,8 +11,9 @@ import torch
 from peft import LoraConfig
 from peft.tuners.tuners_utils import BaseTunerLayer
 from transformers import AutoConfig, AutoModelForCausalLM, BitsAndBytesConfig
+from transformers.pytorch_utils import Conv1D
 
-from grpo_studio.config import MemorySettings
+from grpo_studio.engine_settings import MemorySettings
 from grpo_studio.errors import ConfigError
 from grpo_studio.lora_targets import ALL_LINEAR, target_names
 
@@ -51,7 +52,7 @@ def require_targets(source: str, revision: str | None, memory: MemorySettings) -
     if memory.adapter == "none" or names is None:
         return
     known = linear_modules(source, revision)
-    unknown = [name for name in names if name not in known]
+    unknown = [name for name in names if name.rpartition(".")[2] not in known]
     if unknown:
         raise ConfigError(
             f"memory.lora_targets names {', '.join(unknown)}, which {source} does not have; "
@@ -68,7 +69,7 @@ def linear_modules(source: str, revision: str | None = None) -> list[str]:
     found = (
         name.rpartition(".")[2]
         for name, module in model.named_modules()
-        if isinstance(module, torch.nn.Linear) and module is not head
+        if isinstance(module, torch.nn.Linear | Conv1D) and module is not head
     )
     return list(dict.fromkeys(found))
 

@@ -11,6 +11,7 @@ from trl import GRPOConfig
 
 from grpo_studio.config import RunConfig
 from grpo_studio.errors import ConfigError
+from grpo_studio.rollout_server import free_port
 from grpo_studio.training.precision import effective_dtype
 from grpo_studio.training.sharding import sharding_arguments
 
@@ -97,6 +98,7 @@ def _rollout(config: RunConfig, server_url: str | None) -> dict[str, Any]:
         "vllm_max_model_length": rollout.max_model_length,
         "vllm_server_base_url": server_url,
         "vllm_server_timeout": rollout.server_timeout,
+        "vllm_group_port": free_port(),
     }
 
 

@@ -33,27 +33,8 @@ def liger_loss(
     Returns:
         `loss` (scalar), `logps` and `entropies` (B, C).
     """
-    loss_type, temperature = args.loss_type, args.temperature / logit_scale
-    fused = LigerFusedLinearGRPOLoss(
-        beta=args.beta,
-        compiled=inputs["completion_ids"].is_cuda,
-        use_ref_model=args.beta != 0.0,
-        chunk_size=chunk_size,
-        epsilon_low=args.epsilon,
-        epsilon_high=args.epsilon if args.epsilon_high is None else args.epsilon_high,
-        loss_type=loss_type,
-        max_completion_length=args.max_completion_length,
-        importance_sampling_level=args.importance_sampling_level,
-        sapo_temperature_pos=args.sapo_temperature_pos,
-        sapo_temperature_neg=args.sapo_temperature_neg,
-        temperature=temperature,
-        delta=args.delta,
-        use_bias_correction_kl=args.use_bias_correction_kl,
-        vespo_k_pos=args.vespo_k_pos,
-        vespo_lambda_pos=args.vespo_lambda_pos,
-        vespo_k_neg=args.vespo_k_neg,
-        vespo_lambda_neg=args.vespo_lambda_neg,
-    )
+    temperature = args.temperature / logit_scale
+    fused = _fused_loss(args, chunk_size, temperature, compiled=inputs["completion_ids"].is_cuda)
     ids, mask = inputs["completion_ids"], inputs["completion_mask"]
 
     def head(hidden: torch.Tensor, lm_head: Any) -> dict[str, torch.Tensor]:
@@ -82,6 +63,30 @@ def liger_loss(
         attention_mask=torch.cat([inputs["prompt_mask"], mask], dim=1),
         policy_head=head,
     )
-    if loss_type not in TOKEN_SUM_LOSSES:
+    if args.loss_type not in TOKEN_SUM_LOSSES:
         output["loss"] = output["loss"] / accumulation
     return output
+
+
+def _fused_loss(args: GRPOConfig, chunk_size: int, temperature: float, compiled: bool) -> LigerFusedLinearGRPOLoss:
+    """Liger's loss with TRL's settings; its own defaults differ."""
+    return LigerFusedLinearGRPOLoss(
+        beta=args.beta,
+        compiled=compiled,
+        use_ref_model=args.beta != 0.0,
+        chunk_size=chunk_size,
+        epsilon_low=args.epsilon,
+        epsilon_high=args.epsilon if args.epsilon_high is None else args.epsilon_high,
+        loss_type=args.loss_type,
+        max_completion_length=args.max_completion_length,
+        importance_sampling_level=args.importance_sampling_level,
+        sapo_temperature_pos=args.sapo_temperature_pos,
+        sapo_temperature_neg=args.sapo_temperature_neg,
+        temperature=temperature,
+        delta=args.delta,
+        use_bias_correction_kl=args.use_bias_correction_kl,
+        vespo_k_pos=args.vespo_k_pos,
+        vespo_lambda_pos=args.vespo_lambda_pos,
+        vespo_k_neg=args.vespo_k_neg,
+        vespo_lambda_neg=args.vespo_lambda_neg,
+    )

@@ -34,7 +34,7 @@ from grpo_studio.training.precision import effective_dtype
 from grpo_studio.training.recorder import Recorder
 from grpo_studio.training.rewards import SAMPLE_COLUMN, JudgedRewards
 from grpo_studio.training.setup_facts import tell_setup
-from grpo_studio.training.tokenization import load_tokenizer, prompt_for
+from grpo_studio.training.tokenization import load_tokenizer, prompt_for, require_room
 from grpo_studio.training.trainer import StudioTrainer
 
 
@@ -65,6 +65,7 @@ class Session:
         self._preparing(f"loading {self.config.model.id}")
         tokenizer = load_tokenizer(source, self.config.model.revision)
         require_targets(source, self.config.model.revision, self.config.memory)
+        require_room(self.config, tokenizer, splits.train)
         with ExitStack() as stack:
             judged = JudgedRewards(self.config.rewards, self._settings.rewards_dirs)
             stack.callback(judged.close)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from grpo_studio.config import MemorySettings, ScaleSettings
+from grpo_studio.engine_settings import MemorySettings, ScaleSettings
 from grpo_studio.errors import ConfigError
 
 WRAPPERS = {

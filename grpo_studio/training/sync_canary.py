@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from accelerate.utils import broadcast_object_list
 
-from grpo_studio.config import RolloutSettings
+from grpo_studio.engine_settings import RolloutSettings
 from grpo_studio.errors import RolloutError
 
 PROMPT = "A canary in a coal mine warns of"

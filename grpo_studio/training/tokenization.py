@@ -7,7 +7,9 @@ from typing import Any
 
 from transformers import AutoTokenizer
 
-from grpo_studio.errors import ModelError
+from grpo_studio.config import RunConfig
+from grpo_studio.data import Sample
+from grpo_studio.errors import ConfigError, ModelError
 
 
 def load_tokenizer(source: str, revision: str | None = None) -> Any:
@@ -50,3 +52,22 @@ def render(
 def token_count(tokenizer: Any, rendered: str) -> int:
     """Tokens of a rendered prompt."""
     return len(tokenizer(rendered, add_special_tokens=tokenizer.chat_template is None)["input_ids"])
+
+
+def require_room(config: RunConfig, tokenizer: Any, samples: Sequence[Sample]) -> None:
+    """Refuse prompts that leave no room for a completion in the context that vLLM was given.
+
+    Raises:
+        ConfigError: the longest prompt and completion together are longer.
+    """
+    context = config.rollout.max_model_length
+    if context is None or not config.uses_vllm:
+        return
+    template = config.algorithm.extra.get("chat_template_kwargs")
+    longest = max(token_count(tokenizer, render(tokenizer, sample.messages, template)) for sample in samples)
+    needed = longest + config.algorithm.max_completion_length
+    if needed > context:
+        raise ConfigError(
+            f"rollout.max_model_length is {context}, but the longest prompt has {longest} tokens and a completion may "
+            f"have {config.algorithm.max_completion_length}; use {needed} or more, or leave it empty"
+        )

@@ -16,7 +16,7 @@ from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, api
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
-from grpo_studio.config import ScaleSettings
+from grpo_studio.engine_settings import ScaleSettings
 
 RUN_NAME = "grpo-studio"
 MEET_WITHIN = 900

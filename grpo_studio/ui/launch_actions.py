@@ -16,6 +16,7 @@ from grpo_studio.arithmetic import LEVELS
 from grpo_studio.catalog import BUILTIN_MODELS, BuiltinModel
 from grpo_studio.config import RunConfig
 from grpo_studio.errors import ConfigError, StudioError, UsageError
+from grpo_studio.extra_fields import extra_problems
 from grpo_studio.settings import BUNDLED_PRESETS, Settings
 from grpo_studio.store.folder import run_folders, slug, write_whole
 from grpo_studio.ui import strings
@@ -154,6 +155,8 @@ class LaunchActions:
         if name is None:
             raise UsageError("the preset has no name; give it one")
         config, stem = _valid_config(_draft(request)), slug(name)
+        if wrong := list(extra_problems(config)):  # a token among them is not to lie in a file
+            raise ConfigError("; ".join(map(str, wrong)))
         if (BUNDLED_PRESETS / f"{stem}.yaml").exists():
             raise ConfigError(f"{stem!r} is a built-in preset; give yours another name")
         path = self.settings.presets_dirs[0] / f"{stem}.yaml"

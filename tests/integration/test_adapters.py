@@ -49,7 +49,9 @@ def test_the_head_gets_no_adapter_with_all_linear(train: Train) -> None:
 
 
 def test_unknown_targets_are_refused_with_the_model_s_own_names(train: Train) -> None:
-    with pytest.raises(ConfigError, match=r"names c_attn, which .* does not have; use all-linear, or some of q_proj, k_proj"):
+    with pytest.raises(
+        ConfigError, match=r"names c_attn, which .* does not have; use all-linear, or some of q_proj, k_proj"
+    ):
         train("memory.adapter=lora", "memory.lora_targets=q_proj,c_attn")
 
 

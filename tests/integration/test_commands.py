@@ -78,7 +78,16 @@ def test_bad_settings_are_one_line_each_and_start_nothing(
 
 
 def test_all_problems_come_at_once(tmp_path: Path) -> None:
-    settings = ("--set", "algorithm.group_size=1", "--set", "rewards.0.weight=-9", "--set", "memory.lora_targets=lm_head", "--set", "memory.adapter=lora")
+    settings = (
+        "--set",
+        "algorithm.group_size=1",
+        "--set",
+        "rewards.0.weight=-9",
+        "--set",
+        "memory.lora_targets=lm_head",
+        "--set",
+        "memory.adapter=lora",
+    )
     fields = {
         problem["field"] for problem in as_json(studio("check", *QUICK, *settings, "--json", home=tmp_path))["problems"]
     }

@@ -182,7 +182,11 @@ def replayed_run(home: Path, model: Path, processes: int) -> RunFolder:
         }
     )  # fmt: skip
     folder = create_run(home / "runs", config, f"replay-{processes}")
-    paths = {"GRPO_STUDIO_HOME": str(home), "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests'}", "TORCHDYNAMO_DISABLE": "1"}
+    paths = {
+        "GRPO_STUDIO_HOME": str(home),
+        "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests'}",
+        "TORCHDYNAMO_DISABLE": "1",
+    }
     command = [sys.executable, str(ROOT / "tests" / "replay_worker.py"), str(folder.path)]
     more = ["--launch"] if processes > 1 else []
     subprocess.run([*command, *more], env={**os.environ, **paths}, check=True, timeout=120, start_new_session=True)
@@ -206,7 +210,15 @@ def test_two_processes_learn_the_same_from_the_same_completions(tmp_path: Path, 
     assert len([row for row in groups(two) if row[1] == "train"]) == 3 * 4 * 4
     with RunReader(one.database) as first, RunReader(two.database) as second:
         of_one, of_two = first.last_metrics(), second.last_metrics()
-    for name in ("reward/mean", "optim/loss", "optim/grad_norm", "policy/kl", "policy/entropy", "policy/tokens", "eval/reward"):
+    for name in (
+        "reward/mean",
+        "optim/loss",
+        "optim/grad_norm",
+        "policy/kl",
+        "policy/entropy",
+        "policy/tokens",
+        "eval/reward",
+    ):
         assert of_two[name] == pytest.approx(of_one[name], rel=1e-4, abs=1e-6), name
     weights = [load_file(folder.checkpoints / "final" / "model.safetensors") for folder in (one, two)]
     for name, tensor in weights[0].items():

@@ -15,6 +15,7 @@ from grpo_studio.devices import (
     trainer_devices,
     visible_gpus,
     worker_environment,
+    wrong_server_devices,
 )
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
@@ -156,3 +157,35 @@ def test_a_worker_that_sees_only_its_own_gpus_knows_those_of_its_server(machine:
     assert visible_gpus() == ["0", "1"]
     assert server_devices(run) == ["2"]
     assert server_devices(config(2)) == []
+
+
+@pytest.mark.parametrize(
+    ("visible", "names", "wrong"),
+    [
+        (None, "2,3", []),
+        (None, "GPU-3-abc", []),
+        (None, "9", ["9"]),
+        (None, "foo", ["foo"]),
+        (None, "1,1", ["1"]),
+        (None, "1,GPU-1-abc", ["GPU-1-abc"]),
+        ("2,3", "0", ["0"]),
+        ("2,3", "3", []),
+    ],
+)
+def test_a_server_gets_gpus_that_may_be_seen_each_once(
+    machine: Machine, visible: str | None, names: str, wrong: list[str]
+) -> None:
+    machine.has_gpus(4)
+    if visible is not None:
+        machine.shows(visible)
+    assert wrong_server_devices(config(engine="vllm_server", server_devices=names)) == wrong
+
+
+def test_trainer_and_server_never_share_a_gpu_by_two_of_its_names(machine: Machine) -> None:
+    machine.has_gpus(4)
+    assert trainer_devices(config(engine="vllm_server", server_devices="GPU-0-abc")) == ["1"]
+
+
+def test_a_card_that_shares_the_machine_s_memory_is_a_gpu_too(machine: Machine) -> None:
+    machine.says("0, GPU-0-abc, NVIDIA GB10, [N/A], [N/A]")
+    assert current_device().kind == "cuda"

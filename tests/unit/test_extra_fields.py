@@ -130,13 +130,10 @@ def test_a_value_of_the_wrong_type_is_shown_with_what_the_installed_field_takes(
     assert problem.fix == f"give {takes}"
 
 
-@pytest.mark.parametrize(
-    ("written", "instead"), [("1e-3", "0.001"), ("1e-5", "1.0e-05"), ("'0.1'", "0.1"), ("'3'", "3")]
-)
-def test_a_number_that_yaml_reads_as_text_is_shown_as_yaml_reads_a_number(written: str, instead: str) -> None:
-    value = parse_config(f"entropy_coef: {written}", "test")["entropy_coef"]
-    assert problem_of("entropy_coef", value).fix == f"write {instead}, without quotes"
-    assert problems_of(parse_config(f"entropy_coef: {instead}", "test")) == []
+@pytest.mark.parametrize("number", ["1e-3", "0.1", "3"])
+def test_a_number_in_quotes_is_to_be_written_without_them(number: str) -> None:
+    assert problem_of("entropy_coef", number).fix == f"write {number}, without quotes"
+    assert problems_of(parse_config(f"entropy_coef: {number}", "test")) == []
 
 
 @pytest.mark.parametrize("value", ["1e999", "nan", "0.1.2"])
