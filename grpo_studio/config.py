@@ -19,6 +19,8 @@ BUILTIN_DATASET = "builtin:arithmetic"
 LARGEST_DERIVED_MICRO_BATCH = 16
 LIGER_CHUNK_TOKENS = 2048
 """Liger's fused log-probs never hold more tokens than this at once, so a larger chunk saves it no memory."""
+CLIPPED_LOSSES = ("grpo", "bnpo", "dr_grpo", "dapo", "luspo")
+"""Loss types that clip the ratio from both sides."""
 CISPO_CLAMP = 5.0
 """Bound of the ratio that ScaleRL (arXiv 2510.13786) trains cispo with."""
 
@@ -33,10 +35,11 @@ class ModelSettings(Section):
         max_length=500,
     )
     revision: str | None = setting(None, "Revision", "Branch, tag or commit of a Hub model. Empty: the newest.")
-    dtype: Literal["float32", "bfloat16"] | None = setting(
+    dtype: Literal["float32", "bfloat16", "mixed"] | None = setting(
         None,
         "Precision",
-        "Number format of the weights. Empty: bfloat16 where the device multiplies it fast, else float32.",
+        "Number format. mixed: weights in float32, multiplied in bfloat16, so that small updates are not rounded away. "
+        "Empty: bfloat16 where the device multiplies it fast, else float32.",
     )
     attn_implementation: Literal["eager", "sdpa", "flash_attention_2"] | None = setting(
         None, "Attention", "Attention kernel. Empty: what transformers chooses for the model."

@@ -26,6 +26,7 @@ NOT_IN_LIGER = {
 def combination_problems(config: RunConfig) -> Iterator[Problem]:
     """Combinations of settings that the training engine refuses, each with its reason."""
     yield from _liger(config)
+    yield from _full(config)
     yield from _chunks(config)
     yield from _dead_groups(config)
     yield from _adapter(config)
@@ -51,6 +52,16 @@ def _liger(config: RunConfig) -> Iterator[Problem]:
             "memory.loss_backend",
             f"Liger's luspo equals the published loss only per sequence, with beta 0 and no vLLM ratio: {reason}",
             "use trl or full",
+        )
+
+
+def _full(config: RunConfig) -> Iterator[Problem]:
+    if config.memory.loss_backend == "full" and config.algorithm.extra.get("cast_lm_head_to_fp32"):
+        yield Problem(
+            "memory.loss_backend",
+            "the full backend takes its logits from the model, whose head autocast runs in 16 bits "
+            "(algorithm.extra.cast_lm_head_to_fp32 is true)",
+            "use liger or trl, or leave cast_lm_head_to_fp32 out",
         )
 
 

@@ -6,9 +6,12 @@ rows' names, so a table cannot disagree with `check`.
 
 from __future__ import annotations
 
+import typing
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from grpo_studio.config import AlgorithmSettings
+from grpo_studio.engine_settings import MemorySettings
 from grpo_studio.rules import inspect
 from grpo_studio.settings import PACKAGE_DIR
 
@@ -16,8 +19,8 @@ TARGET = PACKAGE_DIR.parent / "docs" / "engine.md"
 BEGIN, END = "<!-- tables: python -m grpo_studio.engine_table -->", "<!-- end of tables -->"
 Example = Mapping[str, Any]
 
-BACKENDS = ("liger", "trl", "full")
-LOSS_TYPES = ("grpo", "bnpo", "dr_grpo", "dapo", "cispo", "sapo", "luspo", "vespo")
+BACKENDS = typing.get_args(MemorySettings.model_fields["loss_backend"].annotation)
+LOSS_TYPES = typing.get_args(AlgorithmSettings.model_fields["loss_type"].annotation)
 SEQUENCE = {"importance_sampling_level": "sequence"}
 BACKEND_ROWS: tuple[tuple[str, Example], ...] = (
     *((f"{name}, ratio per token", {"algorithm": {"loss_type": name}}) for name in LOSS_TYPES),

@@ -120,7 +120,13 @@ FIXED = {
         _HELD_OUT,
     ),
     **dict.fromkeys(("load_best_model_at_end", "metric_for_best_model", "greater_is_better"), _BEST),
-    **dict.fromkeys(("do_train", "do_predict", "label_names", "label_smoothing_factor"), _NO_EFFECT),
+    **dict.fromkeys(
+        (
+            "do_train", "do_predict", "label_names", "label_smoothing_factor", "data_seed",
+            "include_num_input_tokens_seen", "optim_target_modules", "hub_private_repo",
+        ),
+        _NO_EFFECT,
+    ),
     **dict.fromkeys(("train_sampling_strategy", "length_column_name"), _SAMPLER),
     "ddp_find_unused_parameters": Refusal("every loss backend uses all that it trains", _LEAVE_OUT),
     "vllm_group_port": Refusal("the run finds a free port", _LEAVE_OUT),

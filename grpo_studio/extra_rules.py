@@ -15,6 +15,7 @@ CHOICES = {
 """Fields whose words TRL looks at only after the first rollout."""
 SHARES = ("top_entropy_quantile", "ref_model_mixup_alpha")
 """Fields that are shares, from 0 to 1."""
+POSITIVE = ("sapo_temperature_pos", "sapo_temperature_neg")
 TRL_DEFAULT_CLIP_MAX = 3.0
 
 
@@ -27,6 +28,9 @@ def extra_rules(config: RunConfig) -> Iterator[Problem]:
     for name in SHARES:
         if isinstance(extra.get(name), int | float) and not 0 <= extra[name] <= 1:
             yield _problem(name, extra[name], "is no share", "use a number from 0 to 1")
+    for name in POSITIVE:
+        if isinstance(extra.get(name), int | float) and extra[name] <= 0:
+            yield _problem(name, extra[name], "is not above 0, and the loss divides by it", "use a positive number")
     yield from _reference(config, extra)
     yield from _vllm(config, extra)
     if extra.get("log_completions_hub_repo") and not extra.get("log_completions"):

@@ -10,6 +10,10 @@ from importlib.util import find_spec
 
 from grpo_studio.config import RunConfig
 from grpo_studio.problem import Problem
+from grpo_studio.server_address import EXAMPLE, address_trouble
+
+DDP_TIMEOUT = 1800
+"""Seconds, by default of transformers."""
 
 
 def rollout_problems(config: RunConfig) -> Iterator[Problem]:
@@ -17,6 +21,7 @@ def rollout_problems(config: RunConfig) -> Iterator[Problem]:
     yield from _idle_settings(config)
     if not config.uses_vllm:
         return
+    yield from _server(config)
     yield from _correction(config)
     yield from _engine_size(config)
     yield from _canary(config)
@@ -74,6 +79,19 @@ def _idle_settings(config: RunConfig) -> Iterator[Problem]:
         if value != default:
             back = "leave it empty" if default is None else f"use {default}"
             yield Problem(f"rollout.{name}", f"{why} (found {value!r})", fix.format(back))
+
+
+def _server(config: RunConfig) -> Iterator[Problem]:
+    rollout = config.rollout
+    if rollout.server_url is not None and (trouble := address_trouble(rollout.server_url)):
+        yield Problem("rollout.server_url", trouble, f"give one such as {EXAMPLE}")
+    waits = config.algorithm.extra.get("ddp_timeout", DDP_TIMEOUT)
+    if config.world_size > 1 and rollout.engine == "vllm_server" and rollout.server_timeout >= waits:
+        yield Problem(
+            "rollout.server_timeout",
+            f"the other processes wait for each other {waits:g} s at most (found {rollout.server_timeout:g})",
+            "use less, or set algorithm.extra.ddp_timeout above it",
+        )
 
 
 def _correction(config: RunConfig) -> Iterator[Problem]:

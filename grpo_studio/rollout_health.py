@@ -13,10 +13,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from grpo_studio.errors import RolloutError
+from grpo_studio.server_address import EXAMPLE, address_trouble, clean_address
 
 ANSWER_WITHIN = 5.0
 POLL = 1.0
-EXAMPLE = "http://127.0.0.1:8000"
 NEEDED = """VLLM_SERVER_DEV_MODE=1 and --weight-transfer-config '{"backend": "nccl"}'"""
 
 
@@ -32,7 +32,7 @@ def answers_well(url: str) -> bool:
         return False
 
 
-def require_healthy(url: str, timeout: float, model: str | None = None) -> None:
+def require_healthy(url: str, timeout: float, model: str | None = None) -> str:
     """Make sure that a server that somebody else runs can be sampled from and sent weights.
 
     A server that is not up yet is waited for.
@@ -42,31 +42,40 @@ def require_healthy(url: str, timeout: float, model: str | None = None) -> None:
         timeout: seconds until it must answer.
         model: the run's model; None: do not compare.
 
+    Returns:
+        The address as TRL wants it.
+
     Raises:
         RolloutError: it is no address, nothing answers there, what answers is no such server, or it has another model.
     """
     _require_address(url)
-    url = url.rstrip("/")
+    url = clean_address(url)
     _wait_for_health(url, timeout)
-    served = _get(url, "/v1/models")["data"][0]
-    theirs = str(served.get("root") or served["id"])
+    try:
+        served = _get(url, "/v1/models")["data"][0]
+        theirs = str(served.get("root") or served["id"])
+        takes_weights = (
+            _get(url, "/server_info?config_format=json")["vllm_config"]["weight_transfer_config"] is not None
+        )
+    except (KeyError, IndexError, TypeError, AttributeError) as error:
+        raise RolloutError(
+            f"what answers at {url} is no vLLM server, or one of another version (no {error} in what it says of "
+            f"itself); {_fix()}"
+        ) from error
     if model is not None and _differ(theirs, model):
         raise RolloutError(
             f"the vLLM server at {url} serves {theirs}, and the run trains {model}; give rollout.server_url of a "
             "server that serves the same"
         )
-    if _get(url, "/server_info?config_format=json")["vllm_config"]["weight_transfer_config"] is None:
+    if not takes_weights:
         raise RolloutError(f"the vLLM server at {url} takes no weights; start it again with {NEEDED}")
+    return url
 
 
 def _require_address(url: str) -> None:
-    try:
-        parts = urlsplit(url)
-        good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        good = False
-    if not good:
-        raise RolloutError(f"rollout.server_url {url!r} is no address of a server; give one such as {EXAMPLE}")
+    if trouble := address_trouble(url):
+        raise RolloutError(f"rollout.server_url: {trouble}; give one such as {EXAMPLE}")
+    parts = urlsplit(url)
     try:
         socket.getaddrinfo(parts.hostname, parts.port)
     except (OSError, UnicodeError) as error:

@@ -22,11 +22,9 @@ import psutil
 from grpo_studio.config import RunConfig
 from grpo_studio.devices import current_device
 from grpo_studio.errors import RolloutError
-from grpo_studio.rollout_health import answers_well, require_healthy
+from grpo_studio.rollout_health import answers_well
 from grpo_studio.rollout_server_child import release_shared_memory
 from grpo_studio.settings import PACKAGE_DIR
-
-__all__ = ["RolloutServer", "free_port", "launch", "require_healthy", "server_command", "server_environment", "start"]
 
 HOST = "127.0.0.1"
 POLL = 0.5
@@ -151,7 +149,7 @@ def server_command(model_source: str, config: RunConfig, port: int, on_cpu: bool
         *("--model", model_source),
         *(("--revision", config.model.revision) if config.model.revision else ()),
         *("--host", HOST, "--port", str(port), "--uvicorn-log-level", "warning"),
-        *("--dtype", config.model.dtype or "auto"),
+        *("--dtype", "bfloat16" if config.model.dtype == "mixed" else config.model.dtype or "auto"),
         *("--tensor-parallel-size", str(rollout.tensor_parallel)),
         *("--gpu-memory-utilization", f"{rollout.gpu_memory:g}"),
         *(("--max-model-len", str(rollout.max_model_length)) if rollout.max_model_length else ()),

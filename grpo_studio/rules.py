@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from grpo_studio.config import BUILTIN_DATASET, CISPO_CLAMP, RunConfig
+from grpo_studio.config import BUILTIN_DATASET, CISPO_CLAMP, CLIPPED_LOSSES, RunConfig
 from grpo_studio.declaration import fields_of, value_at
 from grpo_studio.engine_rules import combination_problems
 from grpo_studio.naming import nearest_names
@@ -110,7 +110,7 @@ def _algorithm_rules(config: RunConfig) -> Iterator[Problem]:
     if algorithm.loss_type == "cispo" and config.effective_epsilon_high() < 1:
         yield Problem(
             "algorithm.epsilon_high",
-            f"cispo clamps the ratio itself to {algorithm.epsilon_high:g}, which shrinks every gradient",
+            f"cispo clamps the ratio itself to {config.effective_epsilon_high():g}, which shrinks every gradient",
             f"use {CISPO_CLAMP:g}, or leave it empty",
         )
     elif algorithm.loss_type in CLIPPED_LOSSES and config.effective_epsilon_high() < algorithm.epsilon:
@@ -157,9 +157,6 @@ def _data_rules(config: RunConfig) -> Iterator[Problem]:
             f"{config.algorithm.prompts_per_step} prompts of a step",
             f"use at least {needed}, or hold out fewer rows",
         )
-
-
-CLIPPED_LOSSES = ("grpo", "bnpo", "dr_grpo", "dapo", "luspo")
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -20,6 +20,8 @@ from grpo_studio.store.writer import RunWriter
 
 POLL = 0.25
 """Seconds between two looks at a worker."""
+ASK_FOR = 1.0
+"""Seconds from SIGTERM to SIGKILL for what a dead worker left."""
 RECORD_WITHIN = 5.0
 """A worker whose starter died notes itself in process.json within this many seconds."""
 
@@ -119,15 +121,22 @@ def grace_is_over(folder: RunFolder, settings: Settings) -> bool:
 def kill_session(session: int) -> None:
     """End all processes of a worker's session, until none is left: judges, what verifiers started, data loaders.
 
+    First they are asked, so that a server can clear its files away.
+
     The worker itself is not waited for: its exit status belongs to whoever started it.
     """
-    deadline = time.monotonic() + 10
+    told: list[psutil.Process] = []
+    asked, deadline = time.monotonic(), time.monotonic() + 10
     while (members := _members(session)) and time.monotonic() < deadline:
         for process in members:
             try:
-                process.kill()
+                if time.monotonic() - asked > ASK_FOR:
+                    process.kill()
+                elif process not in told:
+                    process.terminate()
             except psutil.NoSuchProcess:
                 continue
+        told = members
         time.sleep(0.05)
 
 

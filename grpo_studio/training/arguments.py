@@ -12,12 +12,12 @@ from trl import GRPOConfig
 from grpo_studio.config import RunConfig
 from grpo_studio.errors import ConfigError
 from grpo_studio.rollout_server import free_port
-from grpo_studio.training.precision import effective_dtype
+from grpo_studio.training.precision import autocasts, effective_dtype
 from grpo_studio.training.sharding import sharding_arguments
 
 
-def grpo_arguments(config: RunConfig, output_dir: Path, server_url: str | None = None) -> GRPOConfig:
-    """TRL's settings for a run; checkpoints go below `output_dir`, a vLLM server is expected at `server_url`.
+def grpo_arguments(config: RunConfig, output_dir: Path) -> GRPOConfig:
+    """TRL's settings for a run; checkpoints go below `output_dir`. With several processes it joins them.
 
     Raises:
         ConfigError: TRL or transformers refuses them.
@@ -25,7 +25,7 @@ def grpo_arguments(config: RunConfig, output_dir: Path, server_url: str | None =
     settings = {
         **_algorithm(config),
         **_process(config),
-        **_rollout(config, server_url),
+        **_rollout(config),
         **_output(config, output_dir),
         **sharding_arguments(config.scale, config.memory),
         **config.algorithm.extra,
@@ -78,13 +78,13 @@ def _process(config: RunConfig) -> dict[str, Any]:
             "revision": config.model.revision,
         },
         "use_cpu": on_cpu,
-        "bf16": not on_cpu and dtype == "bfloat16",
+        "bf16": autocasts(config.model),
         "dataloader_pin_memory": not on_cpu,
         "remove_unused_columns": False,
     }
 
 
-def _rollout(config: RunConfig, server_url: str | None) -> dict[str, Any]:
+def _rollout(config: RunConfig) -> dict[str, Any]:
     rollout = config.rollout
     if not config.uses_vllm:
         return {}
@@ -96,7 +96,7 @@ def _rollout(config: RunConfig, server_url: str | None) -> dict[str, Any]:
         "vllm_gpu_memory_utilization": rollout.gpu_memory,
         "vllm_tensor_parallel_size": rollout.tensor_parallel,
         "vllm_max_model_length": rollout.max_model_length,
-        "vllm_server_base_url": server_url,
+        "vllm_server_base_url": rollout.server_url,
         "vllm_server_timeout": rollout.server_timeout,
         "vllm_group_port": free_port(),
     }

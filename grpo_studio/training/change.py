@@ -15,6 +15,7 @@ def fingerprint(model: Any) -> torch.Tensor:
     for parameter in model.parameters():
         if parameter.requires_grad:
             local = parameter.to_local() if isinstance(parameter, DTensor) else parameter
+            local = getattr(parameter, "ds_tensor", local)  # DeepSpeed's share; the parameter itself is empty
             rows.append(
                 torch.stack([local.sum(dtype=torch.float64), torch.linalg.vector_norm(local, dtype=torch.float64)])
             )

@@ -96,13 +96,15 @@ def without_rounding(advantages: torch.Tensor, rewards: torch.Tensor, group_size
     """Advantages with exact zeros in dead groups, where the rounding of a float32 mean leaves a trace.
 
     Args:
-        advantages, rewards: (N,) for N completions, the G of a prompt side by side; NaN rewards do not count.
+        advantages: (N,) for N completions, the G of a prompt side by side.
+        rewards: (N, K), what the advantages are made of; a group is dead when each column is all equal. NaN rewards
+            do not count.
         group_size: G.
     """
-    groups = rewards.view(-1, group_size)
+    groups = rewards.view(-1, group_size, rewards.shape[1])
     low = groups.nan_to_num(nan=torch.inf).amin(1)
     high = groups.nan_to_num(nan=-torch.inf).amax(1)
-    dead = (high - low <= EQUAL).repeat_interleave(group_size)
+    dead = (high - low <= EQUAL).all(1).repeat_interleave(group_size)
     return advantages.masked_fill(dead, 0.0)
 
 

@@ -57,7 +57,12 @@ class HeldOut:
         mine = shares(self._rows, accelerator.num_processes)[accelerator.process_index]
         with (
             self._clock.phase("evaluate"),
-            unwrap_model_for_generation(self._trainer.model_wrapped, accelerator) as model,
+            unwrap_model_for_generation(
+                self._trainer.model_wrapped,
+                accelerator,
+                gather_deepspeed3_params=self._trainer.args.ds3_gather_for_generation,
+                gradient_checkpointing_kwargs=self._trainer.args.gradient_checkpointing_kwargs,
+            ) as model,
         ):
             groups = evaluate(
                 model,
@@ -111,7 +116,7 @@ def evaluate(
         One group of one completion a row, in the order of `samples`, split "eval", advantage None.
     """
     was_training = model.training
-    model.eval()
+    _without_dropout(model)
     try:
         completions = [
             ids
@@ -127,6 +132,14 @@ def evaluate(
         _group(sample, text, ids, row, truncated=not ids or ids[-1] not in ends)
         for sample, text, ids, row in zip(samples, texts, completions, scores, strict=True)
     ]
+
+
+def _without_dropout(model: Any) -> None:
+    """Evaluation mode, but for 4-bit layers: on a CPU they pack their weights anew in it, and lose their gradient."""
+    model.eval()
+    for module in model.modules():
+        if type(module).__name__ == "Linear4bit":
+            module.training = True
 
 
 def _group(sample: Sample, text: str, ids: Sequence[int], scores: Any, truncated: bool) -> GroupRecord:
@@ -158,7 +171,7 @@ def _complete(
         padding_side="left",
         add_special_tokens=tokenizer.chat_template is None,
     ).to(model.device)
-    with torch.inference_mode():
+    with torch.no_grad():  # tensors of inference mode would stay in the buffers that FSDP makes at its first forward
         output = model.generate(**inputs, generation_config=generation, synced_gpus=synced)
     return [_until_end(row, generation.eos_token_id) for row in output[:, inputs["input_ids"].shape[1] :].tolist()]
 

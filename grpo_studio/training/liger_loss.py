@@ -6,6 +6,7 @@ Written for liger-kernel 0.8.5 (`liger_kernel.chunked_loss.LigerFusedLinearGRPOL
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -16,6 +17,8 @@ from grpo_studio.training.policy_head import WholeHead, token_statistics
 
 TOKEN_SUM_LOSSES = ("dapo", "cispo", "vespo")
 """Loss types that TRL divides by the tokens of the whole generation batch, not by the accumulation."""
+SUMS_OVER_TOKENS = ("dapo", "cispo", "bnpo", "dr_grpo")
+"""Loss types that, with a ratio per token, are sums over tokens: for these the head leaves padding out."""
 
 
 def liger_loss(
@@ -34,26 +37,32 @@ def liger_loss(
         `loss` (scalar), `logps` and `entropies` (B, C).
     """
     temperature = args.temperature / logit_scale
-    fused = _fused_loss(args, chunk_size, temperature, compiled=inputs["completion_ids"].is_cuda)
     ids, mask = inputs["completion_ids"], inputs["completion_mask"]
+    by_token = args.loss_type in SUMS_OVER_TOKENS and args.importance_sampling_level == "token" and bool(mask.any())
+    scored = _tokens_alone(inputs) if by_token else _Scored.of(inputs)
+    fused = _fused_loss(args, chunk_size * (ids.shape[1] if by_token else 1), temperature, compiled=ids.is_cuda)
+    # Liger divides dr_grpo by its rows times this, TRL by completions.
+    fused.max_completion_length = args.max_completion_length * ids.shape[0] / scored.ids.shape[0]
 
     def head(hidden: torch.Tensor, lm_head: Any) -> dict[str, torch.Tensor]:
         hidden = hidden[:, -ids.shape[1] - 1 : -1]
-        if args.cast_lm_head_to_fp32:
-            hidden = hidden.float()
-        with WholeHead(lm_head) as (weight, bias), torch.autocast(hidden.device.type, enabled=False):
+        device = hidden.device.type
+        autocast = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else None
+        with WholeHead(lm_head) as (weight, bias), torch.autocast(device, enabled=False):
+            # A last layer norm may give float32 under autocast; the head computes as TRL's does.
+            hidden = hidden.to(torch.float32 if args.cast_lm_head_to_fp32 else autocast or weight.dtype)
             # First, so that its tiles are gone before the head's gradients are there.
             logps, entropies = token_statistics(hidden.detach(), weight, bias, ids, mask, temperature)
             loss, _ = fused(
-                hidden,
+                hidden[mask.bool()].unsqueeze(1) if by_token else hidden,
                 weight,
-                ids,
-                mask,
-                inputs["advantages"],
+                scored.ids,
+                scored.mask,
+                scored.advantages,
                 bias=bias,
-                ref_per_token_logps=inputs.get("ref_per_token_logps"),
-                old_per_token_logps=inputs.get("old_per_token_logps"),
-                vllm_is_ratio=inputs.get("importance_sampling_ratio"),
+                ref_per_token_logps=scored.reference,
+                old_per_token_logps=scored.old,
+                vllm_is_ratio=scored.ratio,
                 num_items_in_batch=inputs["num_items_in_batch"] * accumulation / args.steps_per_generation,
             )
         return {"loss": loss, "logps": logps, "entropies": entropies}
@@ -68,6 +77,47 @@ def liger_loss(
     return output
 
 
+@dataclass(frozen=True)
+class _Scored:
+    """What Liger is told of (B, C) tokens; `advantages` (B,), `ratio` (B, C) or (B, 1)."""
+
+    ids: torch.Tensor
+    mask: torch.Tensor
+    advantages: torch.Tensor
+    old: torch.Tensor | None
+    reference: torch.Tensor | None
+    ratio: torch.Tensor | None
+
+    @classmethod
+    def of(cls, inputs: dict[str, Any]) -> _Scored:
+        return cls(
+            inputs["completion_ids"],
+            inputs["completion_mask"],
+            inputs["advantages"],
+            inputs.get("old_per_token_logps"),
+            inputs.get("ref_per_token_logps"),
+            inputs.get("importance_sampling_ratio"),
+        )
+
+
+def _tokens_alone(inputs: dict[str, Any]) -> _Scored:
+    """Each token that the mask keeps as a completion of its own, (N, 1)."""
+    whole = _Scored.of(inputs)
+    kept = whole.mask.bool()
+
+    def each(value: torch.Tensor | None) -> torch.Tensor | None:
+        return None if value is None else value.expand(kept.shape)[kept].unsqueeze(1)
+
+    return _Scored(
+        whole.ids[kept].unsqueeze(1),
+        whole.mask[kept].unsqueeze(1),
+        whole.advantages.unsqueeze(1).expand(kept.shape)[kept],
+        each(whole.old),
+        each(whole.reference),
+        each(whole.ratio),
+    )
+
+
 def _fused_loss(args: GRPOConfig, chunk_size: int, temperature: float, compiled: bool) -> LigerFusedLinearGRPOLoss:
     """Liger's loss with TRL's settings; its own defaults differ."""
     return LigerFusedLinearGRPOLoss(
@@ -76,7 +126,7 @@ def _fused_loss(args: GRPOConfig, chunk_size: int, temperature: float, compiled:
         use_ref_model=args.beta != 0.0,
         chunk_size=chunk_size,
         epsilon_low=args.epsilon,
-        epsilon_high=args.epsilon if args.epsilon_high is None else args.epsilon_high,
+        epsilon_high=args.epsilon_high,
         loss_type=args.loss_type,
         max_completion_length=args.max_completion_length,
         importance_sampling_level=args.importance_sampling_level,

@@ -76,6 +76,11 @@ class WholeHead:
 
     def __enter__(self) -> tuple[torch.Tensor, torch.Tensor | None]:
         self._gathered.__enter__()
+        if isinstance(self._weight, DTensor) and self._weight.requires_grad:
+            raise ModelError(
+                "the output layer is sharded apart from the model here, and its gradient would not be summed over the "
+                "processes; use an adapter, or scale.strategy=ddp"
+            )
         weight = _whole(self._weight)
         if weight.dim() != 2 or weight.numel() == 0:
             raise ModelError(
@@ -114,7 +119,7 @@ def token_statistics(
     """
     real = mask.bool()
     rows, targets = hidden[real], ids[real]
-    weight = weight.to(rows.dtype)
+    weight, bias = weight.to(rows.dtype), None if bias is None else bias.to(rows.dtype)
     step = max(1, TOKEN_LOGITS // weight.shape[0])
     statistics = rows.new_zeros(2, rows.shape[0], dtype=torch.float32)
     for start in range(0, rows.shape[0], step):

@@ -10,10 +10,18 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
-from trl import GRPOConfig
+from trl import GRPOConfig, GRPOTrainer
 
-CLIPPED_BOTH_WAYS = ("grpo", "bnpo", "dr_grpo", "dapo", "luspo")
-NAMES = ("policy/entropy", "policy/kl", "policy/ratio_mean", "policy/clip_low", "policy/clip_high")
+from grpo_studio.config import CLIPPED_LOSSES
+
+NAMES = (
+    "policy/entropy",
+    "policy/kl",
+    "policy/ratio_mean",
+    "policy/clip_low",
+    "policy/clip_high",
+    "policy/vespo_weight_mean",
+)
 
 
 class PolicyTally:
@@ -49,26 +57,40 @@ def policy_sums(
     advantages = inputs["advantages"].unsqueeze(1)
     old, reference = inputs.get("old_per_token_logps"), inputs.get("ref_per_token_logps")
     log_ratio = logps - (logps if old is None else old)
+    rows = {"policy/entropy": _row(entropies, mask)}
+    if args.loss_type == "vespo":
+        rows["policy/vespo_weight_mean"] = _row(_vespo_weights(args, inputs, log_ratio), torch.ones_like(advantages))
     units = mask
     if args.importance_sampling_level == "sequence":
         log_ratio = ((log_ratio * mask).sum(-1) / mask.sum(-1).clamp(min=1.0)).unsqueeze(-1)
         units = (mask.sum(-1, keepdim=True) > 0).float()
     ratio = log_ratio.exp()
-    rows = [_row(entropies, mask), _row(None, mask), _row(ratio, units), _row(None, mask), _row(None, mask)]
+    rows["policy/ratio_mean"] = _row(ratio, units)
     if reference is not None:
         kl = (reference - logps).exp() - (reference - logps) - 1
-        rows[1] = _row(kl * ratio if args.use_bias_correction_kl else kl, mask)
-    high = args.epsilon if args.epsilon_high is None else args.epsilon_high
-    if args.loss_type in CLIPPED_BOTH_WAYS:
-        rows[3] = _row(((ratio < 1 - args.epsilon) & (advantages < 0)).float(), units)
-        rows[4] = _row(((ratio > 1 + high) & (advantages > 0)).float(), units)
+        rows["policy/kl"] = _row(kl * ratio if args.use_bias_correction_kl else kl, mask)
+    if args.loss_type in CLIPPED_LOSSES:
+        rows["policy/clip_low"] = _row(((ratio < 1 - args.epsilon) & (advantages < 0)).float(), units)
+        rows["policy/clip_high"] = _row(((ratio > 1 + args.epsilon_high) & (advantages > 0)).float(), units)
     elif args.loss_type == "cispo":
-        rows[4] = _row(((ratio > high) & (advantages > 0)).float(), units)
-    rows.append(torch.stack([(mask.sum(-1) > 0).float().sum(), mask.sum()]))
-    return torch.stack(rows)
+        rows["policy/clip_high"] = _row(((ratio > args.epsilon_high) & (advantages > 0)).float(), units)
+    kept = torch.stack([(mask.sum(-1) > 0).float().sum(), mask.sum()])
+    return torch.stack([*(rows.get(name, torch.zeros_like(kept)) for name in NAMES), kept])
 
 
-def _row(values: torch.Tensor | None, mask: torch.Tensor) -> torch.Tensor:
-    if values is None:
-        return torch.zeros(2, device=mask.device)
+def _vespo_weights(args: GRPOConfig, inputs: Mapping[str, Any], log_ratio: torch.Tensor) -> torch.Tensor:
+    """TRL's own weights of sequences, shape (B, 1)."""
+    return GRPOTrainer.get_gamma_weights(
+        advantages=inputs["advantages"].unsqueeze(1),
+        log_ratio_per_token=log_ratio,
+        mask=inputs["completion_mask"],
+        importance_sampling_ratio=inputs.get("importance_sampling_ratio"),
+        k_pos=args.vespo_k_pos,
+        lambda_pos=args.vespo_lambda_pos,
+        k_neg=args.vespo_k_neg,
+        lambda_neg=args.vespo_lambda_neg,
+    )
+
+
+def _row(values: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     return torch.stack([values.masked_fill(mask == 0, 0.0).sum(), mask.sum()])  # padding may hold anything

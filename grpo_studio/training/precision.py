@@ -19,5 +19,12 @@ def fast_bfloat16() -> bool:
 
 
 def effective_dtype(model: ModelSettings) -> str:
-    """The format as set, else bfloat16 where it is fast and float32 where it is not."""
+    """The format that the weights are loaded in: as set, else bfloat16 where it is fast and float32 where it is not."""
+    if model.dtype == "mixed":
+        return "float32"
     return model.dtype or ("bfloat16" if fast_bfloat16() else "float32")
+
+
+def autocasts(model: ModelSettings) -> bool:
+    """Whether matrices are multiplied in bfloat16 by autocast."""
+    return model.dtype == "mixed" or (torch.cuda.is_available() and effective_dtype(model) == "bfloat16")

@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from grpo_studio.config import RunConfig
 from grpo_studio.store.records import GroupRecord
 from grpo_studio.store.writer import RunWriter
 from grpo_studio.training.phases import MemoryWatch, PhaseClock
@@ -19,7 +18,6 @@ FROM_TRL = {
     "sampling/sampling_logp_difference/mean": "policy/sampler_difference",
     "sampling/sampling_logp_difference/max": "policy/sampler_difference_max",
     "sampling/importance_sampling_ratio/mean": "policy/sampler_ratio_mean",
-    "vespo/phi_seq_mean": "policy/vespo_weight_mean",
     "entropy_coef": "policy/entropy_coef",
     "aux_loss": "optim/router_loss",
 }
@@ -116,23 +114,3 @@ class Recorder:
                         self._trouble_told.add(key)
                         message = f"{score.verifier}: first {score.outcome} at step {step}: {score.reason}"
                         self._writer.event("verifier_trouble", message, level="warning")
-
-
-def absent_metrics(config: RunConfig) -> dict[str, str]:
-    """Metrics that this run will not have, each with the reason, so that no panel is blank without a word."""
-    reasons = {}
-    if config.algorithm.beta == 0:
-        reasons["policy/kl"] = "no reference model: beta is 0"
-    if config.algorithm.loss_type == "cispo":
-        reasons["policy/clip_low"] = "cispo clips the ratio from above only"
-    if config.algorithm.loss_type in ("sapo", "vespo"):
-        reasons["policy/clip_low"] = reasons["policy/clip_high"] = (
-            f"{config.algorithm.loss_type} weights tokens smoothly and clips none"
-        )
-    if config.dataset.held_out == 0:
-        reasons["eval/reward"] = "no rows are held out"
-    if not config.uses_vllm:
-        reasons["policy/sampler_difference"] = "the trainer samples by itself"
-    elif not config.rollout.importance_sampling_correction:
-        reasons["policy/sampler_difference"] = "the sampler correction is off"
-    return reasons

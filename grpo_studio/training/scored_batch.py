@@ -74,7 +74,7 @@ def weighted_reward(scores: Sequence[ScoreRecord]) -> float | None:
 def batch_metrics(groups: Sequence[GroupRecord], masks_truncated: bool = False) -> dict[str, float | None]:
     """The metrics of one generation batch that follow from its groups, by their recorded names.
 
-    The effective batch leaves out dead groups, whose advantages are rounding at most, and what the loss masks.
+    The effective batch is what has an advantage and is not masked by the loss.
     """
     completions = [item for group in groups for item in group.completions]
     rewards = [item.reward for item in completions if item.reward is not None]
@@ -86,12 +86,7 @@ def batch_metrics(groups: Sequence[GroupRecord], masks_truncated: bool = False) 
         "group/all_good": kinds.count("all_good") / len(kinds),
         "group/all_bad": kinds.count("all_bad") / len(kinds),
         "group/effective_batch": float(
-            sum(
-                abs(item.advantage or 0.0) > EQUAL and not (masks_truncated and item.truncated)
-                for group, kind in zip(groups, kinds, strict=True)
-                if kind == "mixed"
-                for item in group.completions
-            )
+            sum(abs(item.advantage or 0.0) > EQUAL and not (masks_truncated and item.truncated) for item in completions)
         ),
         "advantage/abs_mean": mean_or_none([abs(item.advantage) for item in completions if item.advantage is not None]),
         "completion/length_mean": mean_or_none([float(item.tokens) for item in completions]),

@@ -13,6 +13,7 @@ from typing import Any
 from accelerate import PartialState
 from datasets import Dataset
 from transformers.trainer_utils import set_seed
+from trl import GRPOConfig
 
 from grpo_studio import data, hub
 from grpo_studio.catalog import BUILTIN_MODELS, locate
@@ -27,13 +28,14 @@ from grpo_studio.training.arguments import grpo_arguments
 from grpo_studio.training.callbacks import StepCallback
 from grpo_studio.training.change import changed, fingerprint
 from grpo_studio.training.convert import ensure_converted
-from grpo_studio.training.engines import rollout_engine
+from grpo_studio.training.engines import prepare_engine, rollout_engine
 from grpo_studio.training.evaluation import HeldOut
 from grpo_studio.training.phases import MemoryWatch, PhaseClock
 from grpo_studio.training.precision import effective_dtype
 from grpo_studio.training.recorder import Recorder
 from grpo_studio.training.rewards import SAMPLE_COLUMN, JudgedRewards
 from grpo_studio.training.setup_facts import tell_setup
+from grpo_studio.training.sharding import keep_outputs_exact
 from grpo_studio.training.tokenization import load_tokenizer, prompt_for, require_room
 from grpo_studio.training.trainer import StudioTrainer
 
@@ -57,7 +59,9 @@ class Session:
         Raises:
             StudioError: model, data, verifiers or rollout engine cannot be used, or nothing was learned.
         """
-        if self.config.report.hub_repo is not None and PartialState().is_main_process:
+        prepare_engine(self.config)
+        arguments = grpo_arguments(self.config, self._folder.checkpoints)  # first: it joins the processes
+        if self.config.report.hub_repo is not None and arguments.process_index == 0:
             hub.require_writable(self.config.report.hub_repo)
         source = self._model_source()
         self._preparing("reading the data set")
@@ -70,12 +74,12 @@ class Session:
             judged = JudgedRewards(self.config.rewards, self._settings.rewards_dirs)
             stack.callback(judged.close)
             url = stack.enter_context(rollout_engine(self.config, source, self._folder, self._preparing))
-            return self._train(source, tokenizer, splits, judged, url)
+            arguments.vllm_server_base_url = url
+            return self._train(arguments, source, tokenizer, splits, judged)
 
     def _train(
-        self, source: str, tokenizer: Any, splits: data.DataSplits, judged: JudgedRewards, server_url: str | None
+        self, arguments: GRPOConfig, source: str, tokenizer: Any, splits: data.DataSplits, judged: JudgedRewards
     ) -> Outcome:
-        arguments = grpo_arguments(self.config, self._folder.checkpoints, server_url)
         set_seed(arguments.seed)
         memory = MemoryWatch(self._clock, arguments.device)
         recorder = Recorder(self._writer, self._clock, memory, self.config.algorithm.mask_truncated)
@@ -99,6 +103,7 @@ class Session:
         def begin() -> None:
             """Runs once the model is wrapped for training, before the first step."""
             tell_setup(self._writer, self.config, trainer, splits)
+            keep_outputs_exact(trainer.model)
             self._before = fingerprint(trainer.model)
             if rows:
                 self._preparing(f"scoring {len(rows)} held-out rows before training")
@@ -153,9 +158,8 @@ class Session:
                 f"were all equal{masked}; use easier questions, a reward that tells answers apart, or larger groups"
             )
         raise TrainingError(
-            f"nothing was learned in {step} steps, although {trainer.live_steps} of them had gradients: no trainable "
-            f"weight has changed; use a larger learning rate than {self.config.algorithm.learning_rate:g}, or "
-            "model.dtype=float32, in which small updates are not rounded away"
+            f"nothing was learned in {step} steps: no trainable weight has changed; use a larger learning rate than "
+            f"{self.config.algorithm.learning_rate:g}, or model.dtype=mixed, which rounds no small update away"
         )
 
     def _model_source(self) -> str:

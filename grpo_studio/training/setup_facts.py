@@ -7,12 +7,15 @@ from typing import Any
 import torch
 
 from grpo_studio import data
+from grpo_studio.absent_metrics import absent_metrics
 from grpo_studio.config import RunConfig
 from grpo_studio.store.writer import RunWriter
 from grpo_studio.training.precision import fast_bfloat16
-from grpo_studio.training.recorder import absent_metrics
 from grpo_studio.training.sharding import require_wrapped
 from grpo_studio.training.trainer import StudioTrainer
+
+FINEST_BFLOAT16_STEP = 6e-5
+"""Half the distance of neighbouring bfloat16 numbers from 1/64 to 1/32; Adam's steps are about the learning rate."""
 
 
 def tell_setup(writer: RunWriter, config: RunConfig, trainer: StudioTrainer, splits: data.DataSplits) -> None:
@@ -22,8 +25,7 @@ def tell_setup(writer: RunWriter, config: RunConfig, trainer: StudioTrainer, spl
         ConfigError: fewer processes, or another wrapper, than were asked for.
     """
     shared = require_wrapped(config.scale.strategy, config.world_size, trainer)
-    total = sum(parameter.numel() for parameter in trainer.model.parameters())
-    trainable = sum(parameter.numel() for parameter in trainer.model.parameters() if parameter.requires_grad)
+    total, trainable = _counts(trainer.model)
     dtype = str(trainer.model.dtype).removeprefix("torch.")
     facts: dict[str, Any] = {
         "device": str(trainer.args.device),
@@ -39,7 +41,8 @@ def tell_setup(writer: RunWriter, config: RunConfig, trainer: StudioTrainer, spl
         **shared,
         **config.derived(),
     }
-    message = f"{total / 1e6:.1f} M parameters in {dtype} on {trainer.args.device}"
+    multiplied = ", multiplied in bfloat16" if config.model.dtype == "mixed" else ""
+    message = f"{total / 1e6:.1f} M parameters in {dtype}{multiplied} on {trainer.args.device}"
     if trainable < total:
         message += f", {trainable / 1e6:.2f} M of them trained"
     if shared["world_size"] > 1:
@@ -49,8 +52,24 @@ def tell_setup(writer: RunWriter, config: RunConfig, trainer: StudioTrainer, spl
     if dtype == "bfloat16" and not fast_bfloat16():
         slow = "bfloat16 runs by scalar loops on this device, many times slower than float32; leave model.dtype empty"
         writer.event("slow_precision", slow, level="warning")
+    rate = config.algorithm.learning_rate
+    if dtype == "bfloat16" and config.memory.adapter == "none" and rate < FINEST_BFLOAT16_STEP:
+        coarse = (
+            f"weights of usual size change by {FINEST_BFLOAT16_STEP:.0e} or not at all in bfloat16, and the learning "
+            f"rate is {rate:g}: many updates are rounded away; use model.dtype=mixed or an adapter"
+        )
+        writer.event("coarse_updates", coarse, level="warning")
     if config.memory.adapter == "qlora" and not torch.cuda.is_available():
         writer.event("slow_quantization", "4-bit weights on a CPU are slow: a try, not a training", level="warning")
     if splits.dropped:
         message = f"{splits.dropped} rows have no usable prompt and were left out"
         writer.event("rows_dropped", message, level="warning")
+
+
+def _counts(model: Any) -> tuple[int, int]:
+    """All parameters and the trainable ones, also where they are packed in 4 bits or lie on other processes."""
+    if hasattr(model, "get_nb_trainable_parameters"):
+        trainable, total = model.get_nb_trainable_parameters()
+        return int(total), int(trainable)
+    sizes = [(getattr(p, "ds_numel", p.numel()), p.requires_grad) for p in model.parameters()]
+    return sum(size for size, _ in sizes), sum(size for size, trains in sizes if trains)

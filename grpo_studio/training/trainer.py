@@ -122,15 +122,18 @@ class StudioTrainer(GRPOTrainer):
         weights = self.reward_weights.to(rewards.device)
         abstained = torch.isnan(rewards) & (weights != 0)
         rewards[abstained.any(dim=1)] = torch.nan
-        self._rewards = (rewards * weights).nansum(dim=1).masked_fill(abstained.any(dim=1), torch.nan)
+        if self.multi_objective_aggregation == "sum_then_normalize":
+            total = (rewards * weights).nansum(dim=1).masked_fill(abstained.any(dim=1), torch.nan)
+            self._rewards = total.unsqueeze(1)
+        else:
+            self._rewards = rewards[:, weights != 0]
         return rewards
 
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
         output: dict[str, Any] = super()._generate_and_score_completions(inputs)
-        if self.multi_objective_aggregation == "sum_then_normalize":
-            start = self.accelerator.process_index * len(inputs)
-            exact = without_rounding(torch.ones_like(self._rewards), self._rewards, self.num_generations)
-            output["advantages"] = output["advantages"] * exact[start : start + len(inputs)]
+        start = self.accelerator.process_index * len(inputs)
+        exact = without_rounding(torch.ones_like(self._rewards[:, 0]), self._rewards, self.num_generations)
+        output["advantages"] = output["advantages"] * exact[start : start + len(inputs)]
         self._listener.batch_scored(self.state.global_step + 1, self._scored_batch(inputs, output["advantages"]))
         return output
 
@@ -179,7 +182,9 @@ class StudioTrainer(GRPOTrainer):
         of_reference = model is self.ref_model or adapter_is_off(model)
         with self._clock.phase("reference") if of_reference else nullcontext():
             if self._backend == "full":
-                result = self._full(model, input_ids, attention_mask, logits_to_keep, batch_size, compute_aux_loss)
+                result = self._full(
+                    model, input_ids, attention_mask, logits_to_keep, batch_size, compute_entropy, compute_aux_loss
+                )
             else:
                 result = super()._get_per_token_logps_and_entropies(
                     model,
@@ -202,8 +207,10 @@ class StudioTrainer(GRPOTrainer):
         attention_mask: torch.Tensor,
         count: int,
         batch_size: int | None,
+        entropy: bool,
         router_loss: bool,
-    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
+    ) -> tuple[torch.Tensor, torch.Tensor | None, torch.Tensor | None]:
+        with_gradient = self._entropy_bonus_enabled or self.top_entropy_quantile < 1.0
         size = batch_size or input_ids.shape[0]
         parts = []
         for start in range(0, input_ids.shape[0], size):
@@ -216,12 +223,16 @@ class StudioTrainer(GRPOTrainer):
                         attention_mask[rows],
                         count,
                         self.temperature,
-                        self._entropy_bonus_enabled or self.top_entropy_quantile < 1.0,
-                        router_loss,
+                        entropy="with gradient" if entropy and with_gradient else "without" if entropy else "none",
+                        router_loss=router_loss,
                     )
                 )
         logps, entropies, router = zip(*parts, strict=True)
-        return torch.cat(logps), torch.cat(entropies), torch.stack(router).mean() if router_loss else None
+        return (
+            torch.cat(logps),
+            torch.cat(entropies) if entropy else None,
+            torch.stack(router).mean() if router_loss else None,
+        )
 
     def _compute_loss(self, model: Any, inputs: dict[str, Any]) -> torch.Tensor:
         thinned = thin(inputs, self.loss_type, self.accelerator) if self.skips_dead else whole(inputs)
@@ -235,7 +246,8 @@ class StudioTrainer(GRPOTrainer):
 
     def _liger(self, model: Any, inputs: dict[str, Any]) -> torch.Tensor:
         accumulation = self.current_gradient_accumulation_steps
-        chunk = self._config.effective_chunk_size(inputs["completion_ids"].shape[1])
+        rows, width = inputs["completion_ids"].shape
+        chunk = rows // -(-rows // self._config.effective_chunk_size(width))  # Liger rounds the number of chunks down
         with self.accelerator.autocast():
             output = liger_loss(model, inputs, self.args, chunk, self._logit_scale, accumulation)
         self._policy_tokens = (output["logps"], output["entropies"])
@@ -266,7 +278,8 @@ class StudioTrainer(GRPOTrainer):
             super()._save_checkpoint(model, trial)
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
+        if "loss" in logs:  # first, so that trackers get them, too
+            logs |= self._tally.take(self.accelerator) | (self._canary.take() if self._canary else {})
         super().log(logs, start_time)
         if "loss" in logs:
-            ours = self._tally.take(self.accelerator) | (self._canary.take() if self._canary else {})
-            self._listener.step_done(self.state.global_step, logs | ours)
+            self._listener.step_done(self.state.global_step, logs)

@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 
 from grpo_studio import queries
+from grpo_studio.absent_metrics import absent_metrics
 from grpo_studio.config import RunConfig
 from grpo_studio.group_kind import GroupKind, kind_of_group
 from grpo_studio.plots.figure import tidy, verifier_colour
@@ -36,6 +37,7 @@ def about(run: LiveRun) -> Answer:
         "reachable": run.reachable,
         "lowest": run.lowest,
         "vllm": config.uses_vllm,
+        "absent": absent_metrics(config),
         "facts": {
             "model": config.model.id,
             "data": config.dataset.source,

@@ -381,7 +381,11 @@ def test_metrics_are_those_of_trl(setting: Setting, plain: Plain, loss_type: str
     backends = [name for name in BACKENDS if not (name == "liger" and beta_or_not.liger_cannot())]
     courses = [setting.run(name, setting.batch(**traits), *overrides) for name in backends]
     theirs = plain(*overrides, **traits)
-    names = TRL_NAMES | ({"policy/clip_high": "cispo_clip_ratio"} if loss_type == "cispo" else {})
+    of_its_own = {
+        "cispo": {"policy/clip_high": "cispo_clip_ratio"},
+        "vespo": {"policy/vespo_weight_mean": "vespo/phi_seq_mean"},
+    }
+    names = TRL_NAMES | of_its_own.get(loss_type, {})
     for step in range(2):
         logs = theirs.logs[step]
         expected = {name: logs[other] for name, other in names.items() if other in logs}

@@ -22,7 +22,8 @@ from studio_process import ROOT, wait_for
 from grpo_studio.config import RunConfig
 from grpo_studio.devices import CPU_ENVIRONMENT
 from grpo_studio.errors import RolloutError
-from grpo_studio.rollout_server import RolloutServer, require_healthy, start
+from grpo_studio.rollout_health import require_healthy
+from grpo_studio.rollout_server import RolloutServer, start
 
 pytestmark = pytest.mark.timeout(300)
 CONFIG = {"rollout": {"engine": "vllm_server", "max_model_length": 256, "server_timeout": 240}}

@@ -42,7 +42,8 @@ def recorded(
 
 
 def arguments(**settings: Any) -> GRPOConfig:
-    return GRPOConfig("out", use_cpu=True, bf16=False, report_to="none", **{"loss_type": "dapo", **settings})
+    both = {"loss_type": "dapo", "epsilon_high": settings.get("epsilon", 0.2)}
+    return GRPOConfig("out", use_cpu=True, bf16=False, report_to="none", **{**both, **settings})
 
 
 def test_entropy_and_ratio_are_means_over_tokens() -> None:

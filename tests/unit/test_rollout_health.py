@@ -68,7 +68,7 @@ def refusal(url: str, model: str | None = None, timeout: float = 0.3) -> str:
 
 
 def test_a_healthy_server_of_the_model_is_taken(server: Server) -> None:
-    require_healthy(server.url + "/", 1, "owner/name")
+    assert require_healthy(server.url + "/", 1, "owner/name") == server.url
     assert server.asked == ["/health", "/v1/models", "/server_info?config_format=json"]
 
 
@@ -77,8 +77,20 @@ def test_a_healthy_server_of_the_model_is_taken(server: Server) -> None:
 )
 def test_what_is_no_address_is_refused_at_once(url: str) -> None:
     assert refusal(url, timeout=60) == (
-        f"rollout.server_url {url!r} is no address of a server; give one such as http://127.0.0.1:8000"
+        f"rollout.server_url: {url!r} is no address of a server; give one such as http://127.0.0.1:8000"
     )
+
+
+@pytest.mark.parametrize("models", [{}, {"data": []}, [], "text", None])
+def test_an_answer_of_another_shape_is_one_line(server: Server, models: Any) -> None:
+    server.answers["/v1/models"] = (200, models)
+    assert "is no vLLM server, or one of another version" in refusal(server.url)
+
+
+def test_a_password_in_the_address_is_not_repeated() -> None:
+    message = refusal("http://user:hunter2@127.0.0.1:1/", timeout=60)
+    assert "user and password" in message
+    assert "hunter2" not in message
 
 
 def test_an_unknown_host_is_named() -> None:

@@ -4,6 +4,8 @@ import { fixed, grouped, number } from "./format.js";
 
 /** The reward chart with the facts beside it, and the small multiples. Every panel has its final height from the start. */
 
+/** The metric whose recorded reason for not being there speaks for a whole panel. */
+const OF_PANEL = { kl: "policy/kl", clip: "policy/clip_high", sampler: "policy/sampler_difference" };
 const SMALL = ["mix", "advantage", "length", "kl", "loss", "clip", "sampler", "time"];
 
 function panel(title, note, sub, { tall = false, wide = false, onstep = null } = {}) {
@@ -45,15 +47,17 @@ export function buildCharts({ words, onstep }) {
 function asides(key, figure, run, words) {
   const without = [];
   if (["kl", "clip"].includes(key) && run.updated && run.updated.kept !== null && run.updated.kept < run.updated.of) without.push(say(words.kept_aside, run.updated));
-  if (key !== "kl") return without;
   const names = figure.data.map((trace) => trace.name);
-  if (!names.includes(words.traces.kl)) without.push(say(words.kl_aside, { why: run.facts.beta === 0 ? words.no_kl : words.absent }));
+  const low = run.absent["policy/clip_low"];
+  if (key === "clip" && low && !names.includes(words.traces.clip_low)) without.push(low);
+  if (key !== "kl") return without;
+  if (!names.includes(words.traces.kl)) without.push(say(words.kl_aside, { why: run.absent["policy/kl"] ?? words.absent }));
   if (!names.includes(words.traces.entropy)) without.push(words.no_entropy);
   return without;
 }
 
 function nothing(key, run, ended, words) {
-  if (run.seen) return key === "clip" ? words.never_clipped : key === "kl" && run.facts.beta === 0 ? words.no_kl : words.absent;
+  if (run.seen) return run.absent[OF_PANEL[key]] ?? words.absent;
   return ended ? words.absent : words.will[key];
 }
 
