@@ -17,8 +17,8 @@ from grpo_studio.training.policy_head import WholeHead, token_statistics
 
 TOKEN_SUM_LOSSES = ("dapo", "cispo", "vespo")
 """Loss types that TRL divides by the tokens of the whole generation batch, not by the accumulation."""
-SUMS_OVER_TOKENS = ("dapo", "cispo", "bnpo", "dr_grpo")
-"""Loss types that, with a ratio per token, are sums over tokens: for these the head leaves padding out."""
+TOKENS_ALONE = ("dapo", "cispo", "bnpo", "dr_grpo")
+"""Loss types in which, with a ratio per token, tokens do not know of each other: the head then leaves padding out."""
 
 
 def liger_loss(
@@ -38,11 +38,15 @@ def liger_loss(
     """
     temperature = args.temperature / logit_scale
     ids, mask = inputs["completion_ids"], inputs["completion_mask"]
-    by_token = args.loss_type in SUMS_OVER_TOKENS and args.importance_sampling_level == "token" and bool(mask.any())
+    by_token = args.loss_type in TOKENS_ALONE and args.importance_sampling_level == "token" and bool(mask.any())
     scored = _tokens_alone(inputs) if by_token else _Scored.of(inputs)
-    fused = _fused_loss(args, chunk_size * (ids.shape[1] if by_token else 1), temperature, compiled=ids.is_cuda)
-    # Liger divides dr_grpo by its rows times this, TRL by completions.
-    fused.max_completion_length = args.max_completion_length * ids.shape[0] / scored.ids.shape[0]
+    fused = _fused_loss(
+        args,
+        chunk_size * ids.shape[1] if by_token else chunk_size,
+        temperature,
+        length=args.max_completion_length * ids.shape[0] / scored.ids.shape[0],
+        compiled=ids.is_cuda,
+    )
 
     def head(hidden: torch.Tensor, lm_head: Any) -> dict[str, torch.Tensor]:
         hidden = hidden[:, -ids.shape[1] - 1 : -1]
@@ -118,8 +122,10 @@ def _tokens_alone(inputs: dict[str, Any]) -> _Scored:
     )
 
 
-def _fused_loss(args: GRPOConfig, chunk_size: int, temperature: float, compiled: bool) -> LigerFusedLinearGRPOLoss:
-    """Liger's loss with TRL's settings; its own defaults differ."""
+def _fused_loss(
+    args: GRPOConfig, chunk_size: int, temperature: float, length: float, compiled: bool
+) -> LigerFusedLinearGRPOLoss:
+    """Liger's loss with TRL's settings; its own defaults differ. `length` times the rows is what divides dr_grpo."""
     return LigerFusedLinearGRPOLoss(
         beta=args.beta,
         compiled=compiled,
@@ -128,7 +134,7 @@ def _fused_loss(args: GRPOConfig, chunk_size: int, temperature: float, compiled:
         epsilon_low=args.epsilon,
         epsilon_high=args.epsilon_high,
         loss_type=args.loss_type,
-        max_completion_length=args.max_completion_length,
+        max_completion_length=length,
         importance_sampling_level=args.importance_sampling_level,
         sapo_temperature_pos=args.sapo_temperature_pos,
         sapo_temperature_neg=args.sapo_temperature_neg,

@@ -41,6 +41,12 @@ TRL_NAMES = {
 }
 
 
+OWN_NAMES = {
+    "cispo": {"policy/clip_high": "cispo_clip_ratio"},
+    "vespo": {"policy/vespo_weight_mean": "vespo/phi_seq_mean"},
+}
+
+
 class Cell(NamedTuple):
     """One place of the matrix."""
 
@@ -355,17 +361,46 @@ def test_the_chunk_size_changes_nothing(setting: Setting, plain: Plain, loss_typ
     assert_same(ours, plain(*cell.overrides(), **cell.traits()), 1)
 
 
+@pytest.fixture
+def heads(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
+    """Shapes of the hidden states that Liger's own loss is called with."""
+    seen: list[tuple[int, ...]] = []
+    forward = LigerFusedLinearGRPOLoss.forward
+
+    def watched(self: Any, hidden: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+        seen.append(tuple(hidden.shape))
+        return forward(self, hidden, *args, **kwargs)
+
+    monkeypatch.setattr(LigerFusedLinearGRPOLoss, "forward", watched)
+    return seen
+
+
 @pytest.mark.parametrize(("backend", "calls"), [("liger", 4), ("trl", 0), ("full", 0)])
-def test_liger_itself_runs(setting: Setting, monkeypatch: pytest.MonkeyPatch, backend: str, calls: int) -> None:
-    seen, forward = [], LigerFusedLinearGRPOLoss.forward
-
-    def counted(self: Any, *args: Any, **kwargs: Any) -> Any:
-        seen.append(self)
-        return forward(self, *args, **kwargs)
-
-    monkeypatch.setattr(LigerFusedLinearGRPOLoss, "forward", counted)
+def test_liger_itself_runs(setting: Setting, heads: list[tuple[int, ...]], backend: str, calls: int) -> None:
     setting.run(backend, setting.batch(), "memory.micro_batch=2")
-    assert len(seen) == calls
+    assert len(heads) == calls
+
+
+@pytest.mark.parametrize(
+    ("loss_type", "level", "shape"),
+    [
+        ("dapo", "token", (35, 1, 32)),  # each real token, without padding
+        ("dr_grpo", "token", (35, 1, 32)),
+        ("dapo", "sequence", (8, 7, 32)),
+        ("grpo", "token", (8, 7, 32)),
+        ("vespo", "token", (8, 7, 32)),
+    ],
+)
+def test_padding_is_left_out_where_a_loss_is_a_sum_over_tokens(
+    setting: Setting, heads: list[tuple[int, ...]], loss_type: str, level: str, shape: tuple[int, ...]
+) -> None:
+    setting.run(
+        "liger",
+        setting.batch(),
+        f"algorithm.loss_type={loss_type}",
+        f"algorithm.importance_sampling_level={level}",
+    )
+    assert heads == [shape]
 
 
 # --- the metrics ---
