@@ -2,11 +2,11 @@
 
     python -m bench.update_step [--rounds N] [--shapes 1,2,...] [--out FILE.md|FILE.csv]
 
-One frozen batch a shape, random weights, no sampling and no optimizer step. The backends take turns; medians. On a CPU
-that others use too, compare its seconds (all threads of this process) rather than those of the clock. Peaks: weights,
-gradients and activations; on a GPU the allocator's over the timed rounds, on a CPU the bytes of all tensors (torch's
-MemTracker) in a pass that is not timed. Second table: half of the groups dead, left out by our trainer, against TRL's
-own trainer, which does not.
+One frozen batch a shape, random weights, no sampling and no optimizer step. The backends take turns; medians, also of
+the ratios. On a CPU these are of the seconds that all threads of this process computed, since others may use it too.
+Peaks: weights, gradients and activations; on a GPU the allocator's over the timed rounds, on a CPU the bytes of all
+tensors (torch's MemTracker) in a pass that is not timed. Second table: half of the groups dead, left out by ours,
+against TRL's own trainer, which keeps them. Ratios are to the fastest and to the first of a table.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import csv
 import gc
 import importlib.metadata
 import math
+import multiprocessing
 import os
 import statistics
 import sys
@@ -67,6 +68,8 @@ def peak_on_cpu(update: Update) -> int:
 
 def compare(shape: Shape, kinds: dict[str, tuple[str, bool]], dead_groups: int, rounds: int, folder: Path) -> list[Row]:
     """Median seconds and peak bytes of each kind, (backend or PLAIN, skip), on the same batch."""
+    warnings.simplefilter("ignore")
+    logging.set_verbosity_error()
     batch = frozen_batch(shape, dead_groups)
     updates = {label: Update(shape, kind, skip, batch, folder) for label, (kind, skip) in kinds.items()}
     rows: dict[str, Row] = {}
@@ -90,7 +93,25 @@ def compare(shape: Shape, kinds: dict[str, tuple[str, bool]], dead_groups: int, 
         else:
             rows[label]["CPU seconds"] = statistics.median(run.cpu_seconds for run in runs[label])
             rows[label]["MiB"] = peak_on_cpu(update) / MIB
+    series = {label: [run.seconds if ON_GPU else run.cpu_seconds for run in runs[label]] for label in kinds}
+    fastest = min(kinds, key=lambda label: statistics.median(series[label]))
+    first = next(iter(kinds))
+    for label, row in rows.items():
+        row["time / fastest"] = ratio(series[label], series[fastest])
+        row[f"time / {first}"] = ratio(series[label], series[first])
+        row[f"MiB / {first}"] = row["MiB"] / rows[first]["MiB"]
     return list(rows.values())
+
+
+def alone(*arguments: Any) -> list[Row]:
+    """`compare` in a process of its own: the allocator's settings leave the heap of one table no use for the next."""
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return pool.apply(compare, arguments)
+
+
+def ratio(ours: Sequence[float], theirs: Sequence[float]) -> float:
+    """Median over the rounds of what one took over the other in the same round, so that a slow spell is in both."""
+    return statistics.median(mine / other for mine, other in zip(ours, theirs, strict=True))
 
 
 @dataclass(frozen=True)
@@ -128,22 +149,6 @@ def apart(ours: dict[str, Any], theirs: dict[str, Any]) -> float:
     return math.sqrt(squares(ours[name] - theirs[name] for name in theirs) / squares(theirs.values()))
 
 
-def with_ratios(rows: list[Row], base: str) -> list[Row]:
-    """Each row with its time over the fastest's and over that of `base`, and its memory over that of `base`."""
-    measure = "seconds" if ON_GPU else "CPU seconds"
-    fastest = min(rows, key=lambda row: row[measure])
-    reference = next(row for row in rows if row["backend"] == base)
-    return [
-        row
-        | {
-            f"{measure} / fastest": row[measure] / fastest[measure],
-            f"{measure} / {base}": row[measure] / reference[measure],
-            f"MiB / {base}": row["MiB"] / reference["MiB"],
-        }
-        for row in rows
-    ]
-
-
 FORMATS = {"loss": "{:.6f}", "gradient apart": "{:.1e}", "MiB": "{:,.0f}"} | dict.fromkeys(
     ("seconds", "least", "most", "CPU seconds"), "{:.3f}"
 )
@@ -179,8 +184,6 @@ def save(file: Path, heading: str, tables: dict[str, list[Row]]) -> None:
 
 
 def main(arguments: Sequence[str]) -> None:
-    warnings.simplefilter("ignore")
-    logging.set_verbosity_error()
     known = SHAPES_ON_GPU if ON_GPU else SHAPES_ON_CPU
     parser = argparse.ArgumentParser(prog="python -m bench.update_step", description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=5, help="timed rounds, after one that warms up")
@@ -193,11 +196,11 @@ def main(arguments: Sequence[str]) -> None:
     with tempfile.TemporaryDirectory() as home:
         for shape in shapes:
             everyone = {backend: (backend, False) for backend in BACKENDS}
-            rows = compare(shape, everyone, 0, options.rounds, Path(home))
-            report(tables["Update step by loss backend"], with_ratios(rows, "full"))
+            rows = alone(shape, everyone, 0, options.rounds, Path(home))
+            report(tables["Update step by loss backend"], rows)
             some = {PLAIN: (PLAIN, False)} | {f"{backend}, skipping": (backend, True) for backend in BACKENDS}
-            rows = compare(shape, some, shape.prompts // 2, options.rounds, Path(home))
-            report(tables["Half of the groups dead"], with_ratios(rows, PLAIN))
+            rows = alone(shape, some, shape.prompts // 2, options.rounds, Path(home))
+            report(tables["Half of the groups dead"], rows)
             if options.out:
                 save(options.out, machine(), {title: rows for title, rows in tables.items() if rows})
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 from tiny_model import make_tiny_model
-
-from grpo_studio.devices import CPU_ENVIRONMENT
 
 
 @pytest.fixture(scope="session")
@@ -23,9 +20,3 @@ def engine_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     torch.manual_seed(0)
     LlamaForCausalLM(config).save_pretrained(folder)
     return folder
-
-
-@pytest.fixture
-def worker_environment() -> dict[str, str]:
-    """The variables of a worker on a CPU."""
-    return {**os.environ, **CPU_ENVIRONMENT, "HF_HUB_OFFLINE": "1"}

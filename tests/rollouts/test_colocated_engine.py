@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,8 @@ from typing import Any
 
 import pytest
 from studio_process import ROOT
+
+from grpo_studio.devices import CPU_ENVIRONMENT
 
 pytestmark = pytest.mark.timeout(300)
 METRIC = "policy/canary_difference"
@@ -22,10 +25,6 @@ def shared_memory() -> set[str]:
 
 @pytest.fixture(scope="module")
 def seen(engine_model: Path, shared_memory: set[str], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    import os
-
-    from grpo_studio.devices import CPU_ENVIRONMENT
-
     script = Path(__file__).with_name("colocated_engine.py")
     result = subprocess.run(
         [sys.executable, str(script), str(engine_model), str(tmp_path_factory.mktemp("run"))],
