@@ -110,7 +110,7 @@ def worker_environment(config: RunConfig | None = None) -> dict[str, str]:
     config = config or RunConfig()
     if not visible_gpus():
         return dict(CPU_ENVIRONMENT)
-    environment = {VISIBLE: ",".join(trainer_devices(config))}
+    environment = {VISIBLE: ",".join(trainer_devices(config)), "VLLM_NO_USAGE_STATS": "1"}
     if VISIBLE not in os.environ:  # the indices are nvidia-smi's, and CUDA by itself counts in another order
         environment["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
     if server := server_devices(config):

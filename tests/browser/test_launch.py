@@ -68,6 +68,8 @@ def test_a_run_is_set_up_started_and_followed_on_the_live_page(launch: Launch, a
     for name, value in (("prompts_per_step", "2"), ("steps", "3"), ("max_completion_length", "8")):
         field(page, f"algorithm.{name}").fill(value)
     expect(problem).to_be_hidden()
+    page.locator(".launch-reward").nth(1).get_by_role("button", name="settings").click()
+    page.locator("#launch-reward-1 [data-field='pattern'] input").fill("[a-m]")  # a random model meets it now and then
     page.get_by_label("Name of the run").fill("From the page")
     expect(page.locator(".launch-status")).to_have_text("ready", timeout=20_000)
     start_button(page).dblclick()
@@ -150,9 +152,9 @@ def test_a_folded_setting_that_is_wrong_is_found_from_its_problem(launch: Launch
 
 def test_settings_that_are_not_built_yet_cannot_be_touched(launch: Launch) -> None:
     page = launch()
-    page.get_by_role("button", name="Rollouts").click()
-    expect(field(page, "rollout.engine")).to_be_disabled()
-    expect(page.locator("[data-field='rollout.engine']")).to_contain_text("not yet")
+    page.get_by_role("button", name="Limits").click()
+    expect(field(page, "limits.hours")).to_be_disabled()
+    expect(page.locator("[data-field='limits.hours']")).to_contain_text("not yet")
 
 
 def test_text_from_data_is_shown_as_text(launch: Launch, tiny_model: Path, tmp_path: Path) -> None:

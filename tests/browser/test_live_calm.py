@@ -160,7 +160,7 @@ def test_the_keyboards_focus_stays_where_it_is(app: App, run: SampleRun, open_pa
 def test_every_note_is_inside_the_window(app: App, run: SampleRun, open_page: Open, width: int) -> None:
     page = open_page(f"{app.url}/live?run={run.folder.run_id}", width=width)
     _ready(page)
-    terms = page.locator(".term")
+    terms = page.locator(".term").locator("visible=true")  # the sampler's panel is there for vLLM alone
     assert terms.count() >= 15
     for place in range(terms.count()):
         terms.nth(place).focus()

@@ -103,13 +103,17 @@ def test_the_device_that_is_shown_is_the_one_that_a_run_gets(machine: Machine) -
 @pytest.mark.parametrize(("processes", "shown"), [(1, "0"), (2, "0,1"), (4, "0,1,2,3")])
 def test_a_worker_sees_a_gpu_for_each_of_its_processes(machine: Machine, processes: int, shown: str) -> None:
     machine.has_gpus(4)
-    assert worker_environment(config(processes)) == {VISIBLE: shown, "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+    assert worker_environment(config(processes)) == {
+        VISIBLE: shown,
+        "VLLM_NO_USAGE_STATS": "1",
+        "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
+    }
 
 
 def test_a_worker_gets_the_first_of_the_gpus_that_may_be_seen_in_the_order_of_who_set_them(machine: Machine) -> None:
     machine.has_gpus(4)
     machine.shows("3,1,0")
-    assert worker_environment(config(2)) == {VISIBLE: "3,1"}
+    assert worker_environment(config(2)) == {VISIBLE: "3,1", "VLLM_NO_USAGE_STATS": "1"}
 
 
 def test_without_a_configuration_one_gpu_is_shown(machine: Machine) -> None:
