@@ -64,6 +64,14 @@ def shared_memory() -> set[str]:
     return {path.name for path in Path("/dev/shm").iterdir()}
 
 
+BEFORE = shared_memory()
+
+
+def made_here(*starts: str) -> list[str]:
+    """Names of shared memory that came since this module began; others may have left theirs before."""
+    return [name for name in shared_memory() - BEFORE if name.startswith(starts)]
+
+
 def family() -> list[psutil.Process]:
     return psutil.Process().children(recursive=True)
 
@@ -99,7 +107,7 @@ def test_it_passes_as_a_server_of_this_model_and_of_no_other(server: RolloutServ
 
 
 def test_it_holds_no_named_shared_memory(server: RolloutServer) -> None:
-    assert not [name for name in shared_memory() if name.startswith("psm_")]
+    assert made_here("psm_") == []
 
 
 def test_stopped_it_leaves_nothing(server: RolloutServer) -> None:
@@ -107,7 +115,7 @@ def test_stopped_it_leaves_nothing(server: RolloutServer) -> None:
     assert len(family()) >= 4, "the keeper, the server, its engine and the engine's worker"
     server.stop()
     assert family() == []
-    assert not [name for name in shared_memory() if name.startswith(("psm_", "sem."))]
+    assert made_here("psm_", "sem.") == []
 
 
 def test_a_server_that_cannot_start_says_why(engine_model: Path, tmp_path: Path) -> None:
