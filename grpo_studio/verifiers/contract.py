@@ -4,8 +4,12 @@
     def my_rule(completion: str, answer: str, *, strict: bool = True) -> float | None | Verdict: ...
 
 The first parameter is the completion's text. The other positional parameters name the data columns that it is
-called with, and nothing else is passed (one with a default is optional). Keyword-only parameters are its `params`,
-set by whoever configures the run. It returns a number, `None` (cannot judge) or a `Verdict`.
+called with, and nothing else is passed (one with a default is optional; `**columns` asks for all of them).
+Keyword-only parameters are its `params`, set by whoever configures the run. It returns a number, `None` (cannot
+judge) or a `Verdict`.
+
+Besides the columns of the data set a verifier may name those of `GIVEN_COLUMNS`, which whoever samples the completion
+provides.
 """
 
 from __future__ import annotations
@@ -13,15 +17,18 @@ from __future__ import annotations
 import inspect
 import typing
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 from grpo_studio.errors import VerifierError
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Check = Callable[..., "str | None"]
+Place = Literal["judge", "trainer"]
+GIVEN_COLUMNS: Final = ("prompt", "completion_tokens")
+"""Given with every sampled completion: the prompt's text, and the completion's length in tokens (an int)."""
 SPEC_ATTRIBUTE: Final = "__verifier_spec__"
 _THOUGHT_BLOCKS: Final = frozenset({"thinking", "reasoning", "redacted_thinking"})
 
@@ -58,8 +65,13 @@ class VerifierSpec:
     """A verifier as the rest of the app sees it.
 
     `purpose` is the first line of its docstring. `params` maps each name to its default, or to `REQUIRED`.
-    `optional_columns` are those of `columns` that have a default. `check`, called with the params by name, returns
-    an error message or None; it runs at set-up, before any completion is judged.
+    `optional_columns` are those of `columns` that have a default; `all_columns`: it takes whatever there is.
+    The hooks below are called with the params by name, defaults filled in:
+    - `check` returns an error message or None; it runs at set-up, before any completion is judged;
+    - `warm` runs once in each judge process before its first item: slow imports and compiled tables belong there;
+    - `seconds` returns how long one item may rightly take (code that runs tests); the judge waits at least as long.
+    `ideal`, called with the columns and params by name, returns a completion that deserves the highest score for this
+    gold, or None when the gold cannot be read. `place` is who scores: a judge process, or the trainer on its device.
     """
 
     name: str
@@ -72,19 +84,37 @@ class VerifierSpec:
     check: Check | None = None
     optional_columns: frozenset[str] = frozenset()
     annotations: Mapping[str, Any] = field(default_factory=dict)
+    all_columns: bool = False
+    warm: Callable[..., None] | None = None
+    seconds: Callable[..., float] | None = None
+    ideal: Callable[..., str | None] | None = None
+    place: Place = "judge"
+
+    def with_defaults(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """`params`, with the defaults of those that are not given; a required one that is missing stays missing."""
+        return {name: value for name, value in self.params.items() if value is not REQUIRED} | dict(params)
 
 
 def verifier(
-    examples: Sequence[tuple[Any, Mapping[str, Any], float | None]], check: Check | None = None
+    examples: Sequence[tuple[Any, Mapping[str, Any], float | None]],
+    check: Check | None = None,
+    *,
+    warm: Callable[..., None] | None = None,
+    seconds: Callable[..., float] | None = None,
+    ideal: Callable[..., str | None] | None = None,
+    place: Place = "judge",
 ) -> Callable[[Function], Function]:
     """Mark a function as a verifier. It is returned unchanged, with its spec attached.
 
-    Each example is `(completion, {column or param: value}, expected score or None)`.
-    Raises VerifierError when the signature breaks the contract or there is no example.
+    Each example is `(completion, {column or param: value}, expected score or None)`; the hooks are those of
+    `VerifierSpec`. Raises VerifierError when the signature breaks the contract or there is no example.
     """
 
     def mark(function: Function) -> Function:
-        setattr(function, SPEC_ATTRIBUTE, _describe(function, examples, check))
+        spec = replace(
+            _describe(function, examples), check=check, warm=warm, seconds=seconds, ideal=ideal, place=place
+        )
+        setattr(function, SPEC_ATTRIBUTE, spec)
         return function
 
     return mark
@@ -138,7 +168,6 @@ def _block_text(block: Any) -> str:
 def _describe(
     function: Callable[..., Any],
     examples: Sequence[tuple[Any, Mapping[str, Any], float | None]],
-    check: Check | None,
 ) -> VerifierSpec:
     name = function.__name__
     if inspect.iscoroutinefunction(function) or inspect.isgeneratorfunction(function):
@@ -148,7 +177,11 @@ def _describe(
     columns: list[str] = []
     optional: set[str] = set()
     params: dict[str, Any] = {}
+    all_columns = False
     for parameter in inspect.signature(function).parameters.values():
+        if parameter.kind is parameter.VAR_KEYWORD and parameter.name == "columns":
+            all_columns = True
+            continue
         if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
             raise VerifierError(f"verifier '{name}' takes {parameter}; name each column and param instead")
         has_default = parameter.default is not parameter.empty
@@ -171,7 +204,7 @@ def _describe(
         columns=tuple(columns[1:]),
         params=params,
         examples=tuple(Example(*example) for example in examples),
-        check=check,
         optional_columns=frozenset(optional),
         annotations={key: annotations[key] for key in params if key in annotations},
+        all_columns=all_columns,
     )

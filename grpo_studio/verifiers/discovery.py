@@ -125,9 +125,8 @@ def _explain(error: BaseException, path: Path) -> str:
 
 def _checked(spec: VerifierSpec, params: Mapping[str, Any]) -> list[str]:
     assert spec.check is not None
-    defaults = {name: value for name, value in spec.params.items() if value is not REQUIRED}
     try:
-        message = spec.check(**{**defaults, **params})
+        message = spec.check(**spec.with_defaults(params))
     except Exception as error:
         message = f"its check failed: {type(error).__name__}: {error}"
     return [f"{spec.name}: {message}"] if message else []

@@ -36,7 +36,7 @@ def _star(completion: str, *columns: str) -> float:
     return 1.0
 
 
-def _keywords(completion: str, **columns: str) -> float:
+def _keywords(completion: str, **others: str) -> float:
     return 1.0
 
 
