@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import psutil
 
 from grpo_studio.config import RunConfig
+from grpo_studio.naming import names_in
 from grpo_studio.scale_checks import starts_server
 
 CPU_ENVIRONMENT = {
@@ -92,7 +93,7 @@ def server_devices(config: RunConfig) -> list[str]:
     if not starts_server(config):
         return []
     if handed_on := os.environ.get(SERVER_GPUS):
-        return _names(handed_on)
+        return names_in(handed_on)
     if promised := _promised_to_server(config):
         return promised
     taken = trainer_devices(config)
@@ -119,16 +120,12 @@ def worker_environment(config: RunConfig | None = None) -> dict[str, str]:
 
 
 def _promised_to_server(config: RunConfig) -> list[str]:
-    return _names(config.rollout.server_devices or "") if starts_server(config) else []
+    return names_in(config.rollout.server_devices or "") if starts_server(config) else []
 
 
 def _index(name: str, gpus: Sequence[_Gpu]) -> str:
     """A GPU has several names; this is the one that they all come down to."""
     return next((gpu.index for gpu in gpus if gpu.is_called(name)), name)
-
-
-def _names(text: str) -> list[str]:
-    return [name for name in (part.strip() for part in text.split(",")) if name]
 
 
 def _visible_of(gpus: Sequence[_Gpu]) -> list[str]:

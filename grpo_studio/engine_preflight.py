@@ -11,7 +11,7 @@ from grpo_studio.engine_rules import idle_settings
 from grpo_studio.errors import ModelError
 from grpo_studio.extra_fields import extra_problems
 from grpo_studio.extra_rules import extra_rules
-from grpo_studio.lora_targets import ALL_LINEAR, target_names
+from grpo_studio.lora_targets import ALL_LINEAR, target_names, unknown_targets
 from grpo_studio.module_names import linear_module_names
 from grpo_studio.problem import Problem
 from grpo_studio.report_checks import report_problems
@@ -52,8 +52,7 @@ def _target_problems(config: RunConfig, settings: Settings) -> Iterator[Problem]
     if location.path is None or not location.ready:
         return  # the worker looks, before it loads the weights
     known = linear_module_names(location.path)
-    unknown = [name for name in names if known and name.rpartition(".")[2] not in known]
-    if unknown:
+    if known and (unknown := unknown_targets(names, known)):
         yield Problem(
             "memory.lora_targets",
             f"{config.model.id} has no linear module named {', '.join(unknown)}",

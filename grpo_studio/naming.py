@@ -1,4 +1,4 @@
-"""Hints for mistyped names. Standard library only: verifier children import it too."""
+"""Lists of names as people write them, and hints for mistyped ones. Standard library only: verifier children use it."""
 
 from __future__ import annotations
 
@@ -13,3 +13,8 @@ def nearest_names(name: str, known: Iterable[str]) -> str:
     if close:
         return f"did you mean {', '.join(close)}?"
     return f"known: {', '.join(known)}" if known else "there is none"
+
+
+def names_in(text: str) -> list[str]:
+    """The names of a list that is written with commas, in their order; empty parts are none."""
+    return [name for part in text.split(",") if (name := part.strip())]

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 
 from grpo_studio.config import RunConfig
+from grpo_studio.naming import names_in
 from grpo_studio.problem import Problem
 
 SHARDING = ("fsdp", "zero2", "zero3")
@@ -107,7 +108,7 @@ def _server_problems(config: RunConfig, gpus: int) -> Iterator[Problem]:
     """A server that the run starts needs GPUs that the trainer does not use."""
     processes, named = config.scale.processes, config.rollout.server_devices
     wanted = config.rollout.tensor_parallel
-    if named is not None and len(devices := [part for part in named.split(",") if part.strip()]) != wanted:
+    if named is not None and len(devices := names_in(named)) != wanted:
         yield Problem(
             "rollout.server_devices",
             f"{named!r} names {len(devices)} GPUs, and rollout.tensor_parallel is {wanted}",

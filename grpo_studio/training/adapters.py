@@ -15,7 +15,7 @@ from transformers.pytorch_utils import Conv1D
 
 from grpo_studio.engine_settings import MemorySettings
 from grpo_studio.errors import ConfigError
-from grpo_studio.lora_targets import ALL_LINEAR, target_names
+from grpo_studio.lora_targets import ALL_LINEAR, target_names, unknown_targets
 
 
 def adapter_arguments(memory: MemorySettings, dtype: str) -> dict[str, Any]:
@@ -52,8 +52,7 @@ def require_targets(source: str, revision: str | None, memory: MemorySettings) -
     if memory.adapter == "none" or names is None:
         return
     known = linear_modules(source, revision)
-    unknown = [name for name in names if name.rpartition(".")[2] not in known]
-    if unknown:
+    if unknown := unknown_targets(names, known):
         raise ConfigError(
             f"memory.lora_targets names {', '.join(unknown)}, which {source} does not have; "
             f"use {ALL_LINEAR}, or some of {', '.join(known)}"

@@ -19,6 +19,7 @@ from grpo_studio.store.records import CompletionRecord, GroupRecord
 from grpo_studio.training.phases import PhaseClock
 from grpo_studio.training.rewards import JudgedRewards
 from grpo_studio.training.scored_batch import weighted_reward
+from grpo_studio.training.scoring_mode import scoring_mode
 from grpo_studio.training.tokenization import render
 
 BATCH_ROWS = 32
@@ -115,16 +116,12 @@ def evaluate(
     Returns:
         One group of one completion a row, in the order of `samples`, split "eval", advantage None.
     """
-    was_training = model.training
-    _without_dropout(model)
-    try:
+    with scoring_mode(model):
         completions = [
             ids
             for rows in _batches(samples)
             for ids in _complete(model, tokenizer, rows, generation, template_arguments, synced)
         ]
-    finally:
-        model.train(was_training)
     texts = tokenizer.batch_decode(completions, skip_special_tokens=True)
     scores = judged.score(texts, samples)
     ends = generation.eos_token_id
@@ -132,14 +129,6 @@ def evaluate(
         _group(sample, text, ids, row, truncated=not ids or ids[-1] not in ends)
         for sample, text, ids, row in zip(samples, texts, completions, scores, strict=True)
     ]
-
-
-def _without_dropout(model: Any) -> None:
-    """Evaluation mode, but for 4-bit layers: on a CPU they pack their weights anew in it, and lose their gradient."""
-    model.eval()
-    for module in model.modules():
-        if type(module).__name__ == "Linear4bit":
-            module.training = True
 
 
 def _group(sample: Sample, text: str, ids: Sequence[int], scores: Any, truncated: bool) -> GroupRecord:

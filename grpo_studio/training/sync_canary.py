@@ -14,6 +14,7 @@ from accelerate.utils import broadcast_object_list
 
 from grpo_studio.engine_settings import RolloutSettings
 from grpo_studio.errors import RolloutError
+from grpo_studio.training.scoring_mode import scoring_mode
 
 PROMPT = "A canary in a coal mine warns of"
 TOKENS = 8
@@ -114,13 +115,8 @@ def trainer_logps(trainer: Any, prompt: list[int], tokens: list[int]) -> list[fl
     """
     model = trainer.model
     ids = torch.tensor([prompt + tokens], device=trainer.accelerator.device)
-    was_training = model.training
-    model.eval()
-    try:
-        with trainer.accelerator.autocast():
-            logits = model(input_ids=ids, attention_mask=torch.ones_like(ids)).logits
-    finally:
-        model.train(was_training)
+    with scoring_mode(model), trainer.accelerator.autocast():
+        logits = model(input_ids=ids, attention_mask=torch.ones_like(ids)).logits
     predicted = logits[0, len(prompt) - 1 : -1].float().log_softmax(-1)
     return predicted.gather(-1, ids[0, len(prompt) :, None]).squeeze(-1).tolist()
 

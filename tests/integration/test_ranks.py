@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from rank_runs import GONE_WITHIN, ended, events_of, family, ranks_of
+from live_runs import GONE_WITHIN, ended, events_of, family, ranks_of
 from studio_process import ROOT, wait_for
 
 from grpo_studio.config import RunConfig

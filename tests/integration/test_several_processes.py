@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rank_runs import GONE_WITHIN, ended, events_of, family, ranks_of
+from live_runs import GONE_WITHIN, ended, events_of, family, ranks_of, start, step_of, worker_of
 from studio_process import ROOT, as_json, studio, tiny_train, wait_for
 
 from grpo_studio import supervisor
@@ -36,29 +36,12 @@ def add_variety(home: Path) -> None:
 
 
 def test_ranks_die_with_a_killed_launcher(tmp_path: Path, tiny_model: Path) -> None:
-    folder = start(tiny_model, tmp_path)
-    session = session_of(folder)
+    folder = start(tiny_model, tmp_path, *TWO_PROCESSES)
+    session = worker_of(folder).session
     wait_for(lambda: len(ranks_of(session)) == 2, what="the ranks")
     os.kill(session, signal.SIGKILL)
     wait_for(lambda: family(session) == [], limit=5, what="the end of the ranks")
     wait_for(lambda: supervisor.state_of(folder).state == "killed", limit=10, what="the state killed")
-
-
-def start(model: Path, home: Path, *more: str) -> RunFolder:
-    result = tiny_train(model, home, "--set", "algorithm.steps=100000", *TWO_PROCESSES, *more)
-    assert result.returncode == 0, result.stderr
-    return RunFolder(home / "runs" / as_json(result)["run"])
-
-
-def session_of(folder: RunFolder) -> int:
-    wait_for(lambda: folder.process() is not None, what="the worker")
-    process = folder.process()
-    assert process is not None
-    return process.session
-
-
-def step_of(folder: RunFolder) -> int:
-    return supervisor.facts_of(folder).step
 
 
 def test_two_processes_train_and_record_every_group_once(tmp_path: Path, tiny_model: Path) -> None:
@@ -83,9 +66,9 @@ def test_two_processes_train_and_record_every_group_once(tmp_path: Path, tiny_mo
 
 
 def test_a_rank_killed_while_it_trains_ends_the_run(tmp_path: Path, tiny_model: Path) -> None:
-    folder = start(tiny_model, tmp_path)
+    folder = start(tiny_model, tmp_path, *TWO_PROCESSES)
     wait_for(lambda: step_of(folder) >= 2, what="step 2")
-    session = session_of(folder)
+    session = worker_of(folder).session
     ranks_of(session)["1"].kill()
     begun = time.monotonic()
     wait_for(lambda: supervisor.state_of(folder).ended and family(session) == [], limit=GONE_WITHIN, what="the end")
@@ -97,9 +80,9 @@ def test_a_rank_killed_while_it_trains_ends_the_run(tmp_path: Path, tiny_model: 
 
 
 def test_a_stop_ends_all_ranks_after_one_step_with_a_checkpoint(tmp_path: Path, tiny_model: Path) -> None:
-    folder = start(tiny_model, tmp_path)
+    folder = start(tiny_model, tmp_path, *TWO_PROCESSES)
     wait_for(lambda: step_of(folder) >= 1, what="a step")
-    session = session_of(folder)
+    session = worker_of(folder).session
     stopped = as_json(studio("stop", folder.run_id, "--json", home=tmp_path))
     assert stopped["state"] == "stopped", stopped["reason"]
     assert stopped["step"] >= 1

@@ -10,46 +10,16 @@ from pathlib import Path
 
 import psutil
 import pytest
-from studio_process import TINY_RUN, as_json, studio, tiny_train, wait_for
+from live_runs import family, start, step_of, worker_of
+from studio_process import TINY_RUN, as_json, studio, wait_for
 
 from grpo_studio import dispatcher, supervisor
 from grpo_studio.config import RunConfig
 from grpo_studio.job_queue import JobQueue
 from grpo_studio.process_identity import is_alive
 from grpo_studio.settings import Settings
-from grpo_studio.store.folder import ProcessRecord, RunFolder, create_run
+from grpo_studio.store.folder import create_run
 from grpo_studio.store.reader import RunReader
-
-LONG = ("--set", "algorithm.steps=100000")
-
-
-def start(model: Path, home: Path, *more: str, **env: str) -> RunFolder:
-    result = tiny_train(model, home, *LONG, *more, **env)
-    assert result.returncode == 0, result.stderr
-    return RunFolder(home / "runs" / as_json(result)["run"])
-
-
-def worker_of(folder: RunFolder) -> ProcessRecord:
-    wait_for(lambda: folder.process() is not None, what="the worker")
-    process = folder.process()
-    assert process is not None
-    return process
-
-
-def step_of(folder: RunFolder) -> int:
-    return supervisor.facts_of(folder).step
-
-
-def family(session: int) -> list[psutil.Process]:
-    """All living processes of a worker's session."""
-    found = []
-    for process in psutil.process_iter():
-        try:
-            if os.getsid(process.pid) == session and process.status() != psutil.STATUS_ZOMBIE:
-                found.append(process)
-        except (ProcessLookupError, psutil.NoSuchProcess, PermissionError):
-            continue
-    return found
 
 
 def test_a_run_killed_by_signal_9_reads_as_killed_and_its_rows_stay(tmp_path: Path, tiny_model: Path) -> None:

@@ -8,8 +8,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
+from live_runs import family
 from studio_process import ROOT, as_json, studio, tiny_train, wait_for
 
 from grpo_studio import supervisor
@@ -25,17 +25,6 @@ def left_behind() -> set[str]:
     temporary = Path(tempfile.gettempdir())
     sockets = {path.name for path in temporary.iterdir() if path.is_socket() or path.name.startswith("vllm")}
     return sockets | {path.name for path in Path("/dev/shm").iterdir()}
-
-
-def members(session: int) -> list[psutil.Process]:
-    found = []
-    for process in psutil.process_iter():
-        try:
-            if os.getsid(process.pid) == session and process.status() != psutil.STATUS_ZOMBIE:
-                found.append(process)
-        except (ProcessLookupError, PermissionError, psutil.NoSuchProcess):
-            continue
-    return found
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +63,7 @@ def test_nothing_drifted(run: dict[str, Any]) -> None:
 def test_nothing_is_left_of_it(run: dict[str, Any]) -> None:
     process = run["folder"].process()
     assert process is not None
-    assert members(process.session) == []
+    assert family(process.session) == []
     assert run["left_behind"] == set()
 
 
@@ -87,5 +76,5 @@ def test_a_run_killed_by_signal_9_leaves_nothing(tmp_path: Path, engine_model: P
     assert process is not None
     os.kill(process.pid, signal.SIGKILL)
     wait_for(lambda: supervisor.state_of(folder).state == "killed", limit=20, what="the state killed")
-    wait_for(lambda: members(process.session) == [], limit=20, what="the end of the run's processes")
+    wait_for(lambda: family(process.session) == [], limit=20, what="the end of the run's processes")
     assert left_behind() - before == set()
