@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-import math
 from functools import lru_cache
 from typing import Any
 
 from grpo_studio.verifiers import Verdict, verifier
 from grpo_studio.verifiers.answer_text import after_thinking, inside_answer_tags, last_statement, normalise
-from grpo_studio.verifiers.numbers import Number, Reading, equal, readings
+from grpo_studio.verifiers.gold import accepted_golds
+from grpo_studio.verifiers.numbers import Number, Reading, equal, last_reading, readings
 
 
 def check(tolerance: float) -> str | None:
     """The relative error that may be allowed."""
     return None if 0 <= tolerance < 1 else f"tolerance is {tolerance}; it must be at least 0 and below 1"
+
+
+def ideal(answer: Any, **_: Any) -> str | None:
+    """The gold number after a marker."""
+    golds = _gold_numbers(answer)
+    return None if isinstance(golds, str) else f"#### {golds[0].text}"
 
 
 @verifier(
@@ -28,17 +34,18 @@ def check(tolerance: float) -> str | None:
         ("7", {"answer": ""}, None),
     ],
     check=check,
+    ideal=ideal,
 )
 def math_numeric(completion: str, answer: Any, *, tolerance: float = 0.0) -> Verdict:
-    """The last stated number equals the gold number.
+    """The last stated number equals the gold number: 1 or 0.
 
     An explicit statement (`#### 36`, 'the answer is 36', a box) outranks the last number of the text. Rationals and
     integers compare exactly, except for the noise of floating point; `tolerance` allows a relative error on top.
     A gold list holds alternatives. A gold that is missing or is not one number abstains.
     """
     golds = _gold_numbers(answer)
-    if not golds:
-        return Verdict(None, f"the gold answer is not one number: {answer!r:.100}")
+    if isinstance(golds, str):
+        return Verdict(None, golds)
     found = _answer(completion)
     if found.number is None:
         return Verdict(0.0, found.reason, found.text or None)
@@ -55,26 +62,20 @@ def _answer(completion: str) -> Reading:
     text = inside_answer_tags(text)
     statement = last_statement(text)
     if statement is None:
-        found = readings(text)
-        return found[-1] if found else Reading(None, "", "no number")
+        return last_reading(text) or Reading(None, "", "no number")
     found = readings(statement.text, stated=True)
     if not found or (statement.exact and len(found) > 1):
         return Reading(None, statement.text, "the stated answer is not one number")
     return found[0]
 
 
-def _gold_numbers(answer: Any) -> list[Number]:
-    """The accepted values; a truth value, a mapping, NaN, or text with no or several numbers gives none."""
-    if isinstance(answer, (list, tuple)):
-        return [number for item in answer if not isinstance(item, list) for number in _gold_numbers(item)]
-    if isinstance(answer, bool) or not isinstance(answer, (str, int, float)):
-        return []
-    if isinstance(answer, float) and not math.isfinite(answer):
-        return []
-    if isinstance(answer, int) and answer.bit_length() > 1330:  # about 400 digits; str() refuses 4,300
-        return []
-    number = _gold_number(str(answer))
-    return [number] if number is not None else []
+def _gold_numbers(answer: Any) -> list[Number] | str:
+    """The accepted values, or why there is none: text with no or several numbers is no number."""
+    texts = accepted_golds(answer)
+    if isinstance(texts, str):
+        return texts
+    numbers = [number for text in texts if (number := _gold_number(text)) is not None]
+    return numbers or f"the gold answer is not one number: {answer!r:.100}"
 
 
 @lru_cache(maxsize=1024)  # a whole group of completions shares its gold

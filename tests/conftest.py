@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import tempfile
 from pathlib import Path
 
+import hypothesis
 import pytest
+from hypothesis.configuration import set_hypothesis_home_dir
 from tiny_model import make_tiny_model
 
 from grpo_studio.settings import Settings
 
 ROOT = Path(__file__).resolve().parent.parent
+
+# The same examples in every run, no time limit on a shared machine, and no notes left in the checkout: hypothesis
+# keeps the constants that it found in the code even without a database.
+_HYPOTHESIS_HOME = tempfile.TemporaryDirectory(prefix="grpo-studio-hypothesis-")
+atexit.register(_HYPOTHESIS_HOME.cleanup)
+set_hypothesis_home_dir(_HYPOTHESIS_HOME.name)
+hypothesis.settings.register_profile("studio", database=None, derandomize=True, deadline=None)
+hypothesis.settings.load_profile("studio")
 
 
 @pytest.fixture

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
+from typing import NamedTuple
 
 LARGEST_EXPONENT = 400
 MOST_DIGITS = 400
@@ -42,6 +42,16 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE,
 )
+# Text that holds one whole number, and nothing that could make it part of a name or an expression.
+_SIMPLE = re.compile(
+    r"(?:[A-Za-z]{1,20}[ ]){0,12}+ \$? (?P<number>-?(?:[0-9]{1,18}|[1-9][0-9]{0,2}(?:,[0-9]{3}){1,5}))"
+    r"(?:[ ][A-Za-z]{2,20}(?:,?[ ][A-Za-z]{1,20}){0,12}+)? [.!?]?\s*",
+    re.VERBOSE,
+)
+# Neither a number nor what joins two to an expression holds two words of letters side by side.
+_WORDS = re.compile(r".*[A-Za-z] (?=[A-Za-z])", re.DOTALL)
+_NO_DIGITS = "".join(character for character in map(chr, range(128)) if not character.isdigit())
+_TAIL = 120
 _PLAIN = re.compile(r"[0-9]++|[0-9]*\.[0-9]++")
 _GROUPED = re.compile(
     r"(?:[1-9][0-9]{0,2}(?:,[0-9]{3})+|[1-9][0-9]?(?:,[0-9]{2})+,[0-9]{3}|[0-9]+(?:_[0-9]+)+)(?:\.[0-9]+)?"
@@ -55,6 +65,7 @@ _NOT_ALONE = re.compile(
 _ROOT_BEFORE = re.compile(r"(?:√|\\sqrt\{?|sqrt\(|\\pm|±)\s?$")
 _POWER_BEFORE = re.compile(r"\^[{(]?-?$")  # the 2 of 'cm^2' is no number of its own
 _PERCENT = re.compile(r"[ ]?\\?%")
+_SPACED_MINUS = re.compile(r"^([\s*_`$]*)-\s+(?=[\d.$])")
 _EQUALS = r"(?:=|≈|\\approx)"
 _GAP = re.compile(
     rf"""[ \t)\]}}$\\%]* (?: (?:[A-Za-z]{{1,20}}[ \t]*)?{_EQUALS} | {_TIMES} | \\div | \*\* | [-+/÷^:] )
@@ -63,8 +74,7 @@ _GAP = re.compile(
 )
 
 
-@dataclass(frozen=True)
-class Number:
+class Number(NamedTuple):
     """An exact value as it was written; `noisy`: a decimal as long as those that floating point prints."""
 
     value: Fraction
@@ -73,8 +83,7 @@ class Number:
     noisy: bool = False
 
 
-@dataclass(frozen=True)
-class Reading:
+class Reading(NamedTuple):
     """What one stretch of text reads as: a number, or None with the reason it is not one."""
 
     number: Number | None
@@ -82,8 +91,7 @@ class Reading:
     reason: str = ""
 
 
-@dataclass(frozen=True)
-class _Token:
+class _Token(NamedTuple):
     start: int
     end: int
     number: Number | None
@@ -95,10 +103,33 @@ def readings(text: str, *, stated: bool = False) -> list[Reading]:
 
     `stated`: the text is an explicit answer, so a leading '- 4' is minus four and not an item of a list.
     """
-    if stated:
-        text = re.sub(r"^([\s*_`$]*)-\s+(?=[\d.$])", r"\1-", text)
+    if simple := _SIMPLE.fullmatch(text):
+        return [_simple_reading(simple)]
+    if stated and "-" in text:
+        text = _SPACED_MINUS.sub(r"\1-", text)
+    return [_reading(text, chain) for chain in _chains(text, 0)]
+
+
+def last_reading(text: str) -> Reading | None:
+    """The last of `readings(text)`, or None; of a long text only its end is read."""
+    end = len(text.rstrip(_NO_DIGITS))
+    words = _WORDS.match(text, max(0, end - _TAIL), end)
+    start = words.end() if words else 0
+    if simple := _SIMPLE.fullmatch(text, start):
+        return _simple_reading(simple)
+    chains = _chains(text, start) or (_chains(text, 0) if start else [])
+    return _reading(text, chains[-1]) if chains else None
+
+
+def _simple_reading(match: re.Match[str]) -> Reading:
+    text = match["number"]
+    return Reading(Number(Fraction(int(text.replace(",", ""))), text), text)
+
+
+def _chains(text: str, start: int) -> list[list[_Token]]:
+    """The tokens from `start` on; those that operators and equals signs join are one chain."""
     chains: list[list[_Token]] = []
-    for match in deque(_TOKEN.finditer(text), maxlen=_LAST_TOKENS):
+    for match in deque(_TOKEN.finditer(text, start), maxlen=_LAST_TOKENS):
         token = _token(text, match)
         if token is None:
             continue
@@ -106,7 +137,7 @@ def readings(text: str, *, stated: bool = False) -> list[Reading]:
             chains[-1].append(token)
         elif not _POWER_BEFORE.search(text[max(0, token.start - 3) : token.start]):
             chains.append([token])
-    return [_reading(text, chain) for chain in chains]
+    return chains
 
 
 def equal(left: Number, right: Number, tolerance: float = 0.0) -> bool:

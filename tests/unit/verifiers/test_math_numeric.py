@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from grpo_studio.verifiers import discover
-from grpo_studio.verifiers.answer_text import last_box, normalise
+from grpo_studio.verifiers.answer_text import normalise
+from grpo_studio.verifiers.discovery import load_file
 from grpo_studio.verifiers.numbers import readings
 
-math_numeric = discover([Path(__file__).resolve().parents[3] / "rewards"]).get("math_numeric").function
+[SPEC] = load_file(Path(__file__).resolve().parents[3] / "rewards" / "math_numeric.py")
+math_numeric = SPEC.function
 
 
 @pytest.mark.parametrize(
@@ -198,21 +199,27 @@ def test_the_verdict_says_what_was_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "box"),
-    [
-        ("none", None),
-        (r"\boxed{1} \boxed{2}", "2"),
-        (r"\boxed{\frac{1}{2}}", r"\frac{1}{2}"),
-        (r"\boxed{\{1\}}", r"\{1\}"),
-        (r"\boxed{1} \boxed{2", None),
-        (r"\fbox{7}", "7"),
-        (r"\boxed 7", "7"),
-        (r"\boxed{42}}", "42"),
-    ],
-)
-def test_the_last_box(text: str, box: str | None) -> None:
-    found = last_box(text)
-    assert (found[1] if found else None) == box
+    "gold",
+    ["36", 36, 36.0, -4, "1,250", "$1,250.50", "-$5", "3/8", "3 1/2", "-\\frac{3}{8}", "6.02e23", "35%", ".5", "x = 5", ["none", "7"], "1 250", "10^5", "\\boxed{7}", "a 5\n#### 6", 0.1, 1e22],
+)  # fmt: skip
+def test_the_gold_after_a_marker_is_right(gold: Any) -> None:
+    assert SPEC.ideal is not None
+    ideal = SPEC.ideal(answer=gold, tolerance=0.0)
+    assert ideal is not None
+    assert math_numeric(ideal, gold).score == 1.0
+
+
+@pytest.mark.parametrize("gold", ["", None, "none", "3 or 4", {}, [], True, float("nan"), "1.250,75"])
+def test_a_gold_that_is_no_number_has_no_ideal(gold: Any) -> None:
+    assert SPEC.ideal is not None
+    assert SPEC.ideal(answer=gold, tolerance=0.0) is None
+    assert math_numeric("7", gold).score is None
+
+
+def test_the_reason_says_what_the_gold_lacks() -> None:
+    assert math_numeric("7", None).reason == "the gold answer is missing"
+    assert math_numeric("7", "none").reason == "the gold answer is not one number: 'none'"
+    assert math_numeric("7", ["x", "y"]).reason == "the gold answer is not one number: ['x', 'y']"
 
 
 def test_expressions_have_a_value_only_by_an_equals_sign() -> None:
