@@ -1,15 +1,20 @@
 from __future__ import annotations
 
+import re
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from grpo_studio.verifiers import discover, problems_of
+from grpo_studio.verifiers import problems_of
+from grpo_studio.verifiers.discovery import load_file
 from grpo_studio.verifiers.judge import Judge, JudgeRequest
 
 REWARDS = Path(__file__).resolve().parents[3] / "rewards"
-SPEC = discover([REWARDS]).get("regex_match")
+[SPEC] = load_file(REWARDS / "regex_match.py")
 
 
 @pytest.mark.parametrize(
@@ -27,6 +32,7 @@ SPEC = discover([REWARDS]).get("regex_match")
         ("a\nb", {"pattern": "a.b", "match": "full", "flags": "s"}, 1.0),
         ("a b c", {"pattern": "a", "match": "full"}, 0.0),
         ("abab", {"pattern": r"(ab)\1"}, 1.0),
+        ("x[", {"pattern": "[[a]", "match": "search"}, 1.0),
     ],
 )
 def test_match_modes(text: str, params: dict[str, Any], score: float) -> None:
@@ -42,8 +48,45 @@ def test_a_bad_setting_is_one_message_at_set_up(params: dict[str, Any]) -> None:
     assert len(problems_of(SPEC, params, [])) == 1
 
 
-def test_a_pattern_that_never_ends_costs_its_item_only() -> None:
-    with Judge([JudgeRequest("regex_match", {"pattern": "(a+)+$"})], [REWARDS], time_limit=0.5) as judge:
+@pytest.mark.parametrize("pattern", ["((a+)+)+$", r"((\w*)*)*=", "((a|a|a)+)+b"])
+def test_a_pattern_that_backtracks_for_ever_on_a_short_text_is_refused_at_set_up(pattern: str) -> None:
+    [problem] = problems_of(SPEC, {"pattern": pattern, "match": "search"}, [])
+    assert "takes over 0.5 s on 19 characters" in problem
+
+
+def test_off_the_main_thread_such_a_pattern_is_left_to_the_judge() -> None:
+    params = {"pattern": "((a+)+)+$", "match": "search"}
+    with ThreadPoolExecutor(1) as threads:
+        assert threads.submit(problems_of, SPEC, params, []).result() == []
+    with Judge([JudgeRequest("regex_match", params)], [REWARDS]) as judge:
+        [[score]] = judge.score(["a"], {})
+    assert (score.value, "takes over 0.5 s" in score.reason) == (None, True)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text"),
+    [
+        ("(a+)+$", "a" * 40 + "!"),
+        ("(a|a)*$", "a" * 40 + "!"),
+        (r"(\w+\s?)*$", "word " * 20 + "!"),
+        ("(.*)*x", "y" * 60),
+    ],
+)
+def test_a_text_on_which_a_pattern_backtracks_for_ever_scores_0(pattern: str, text: str) -> None:
+    assert problems_of(SPEC, {"pattern": pattern}, []) == []
+    verdict = SPEC.function(text, pattern=pattern)
+    assert (verdict.score, verdict.reason) == (0.0, "the pattern took longer than 0.5 s on this text")
+
+
+def test_such_a_text_costs_no_judge_process_and_no_other_item() -> None:
+    with Judge([JudgeRequest("regex_match", {"pattern": "(a+)+$"})], [REWARDS], time_limit=5.0) as judge:
         [scores] = judge.score(["aaa", "a" * 40 + "!", "b aa"], {})
-    # The probe with the verifier's own example ends, so the text is to blame.
-    assert [(score.value, score.outcome) for score in scores] == [(1.0, "ok"), (0.0, "timeout"), (1.0, "ok")]
+    assert [(score.value, score.outcome) for score in scores] == [(1.0, "ok"), (0.0, "ok"), (1.0, "ok")]
+
+
+@given(
+    st.text(alphabet="ab 1.", max_size=12), st.sampled_from(["a+b", r"\d", "^a.*b$", "(a|b)+ ", r"\bb", "[^a]", "a??b"])
+)
+def test_searching_means_what_it_means_in_python(text: str, pattern: str) -> None:
+    assert SPEC.function(text, pattern=pattern, match="search").score == float(re.search(pattern, text) is not None)
+    assert SPEC.function(text, pattern=pattern, match="full").score == float(re.fullmatch(pattern, text) is not None)
