@@ -14,9 +14,11 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from grpo_studio import supervisor
+from grpo_studio.bench_command import add_bench_arguments, bench, with_arguments
 from grpo_studio.config_files import read_config_file, read_preset, with_overrides
-from grpo_studio.errors import StudioError, UsageError, VerifierError
+from grpo_studio.errors import StudioError, UsageError
 from grpo_studio.preflight import CheckReport, check
+from grpo_studio.score_command import add_score_arguments, score
 from grpo_studio.settings import Settings
 from grpo_studio.store.folder import RunFolder, find_run, run_folders
 from grpo_studio.store.log import tail
@@ -78,9 +80,8 @@ def parser() -> argparse.ArgumentParser:
             command.add_argument("--lines", type=int, default=200, help="how many lines (default: 200)")
         if function is _stop:
             command.add_argument("--no-wait", action="store_true", help="ask, and do not wait until it has ended")
-    score = add("score", _score, "run verifiers against cases with expected values")
-    score.add_argument("--cases", required=True, help="JSONL: id, reward, completion, answer, params, expected")
-    score.add_argument("--reward", action="append", help="only cases of this verifier; may be given more than once")
+    add_score_arguments(add("score", _score, "run verifiers against cases with expected values"))
+    add_bench_arguments(add("bench", _bench, "what rewards will do: gold check, exploit probes, a model's samples"))
     return top
 
 
@@ -94,11 +95,14 @@ def _add_config_arguments(command: argparse.ArgumentParser) -> None:
 
 
 def _raw_settings(options: argparse.Namespace, settings: Settings) -> dict[str, Any]:
+    return with_overrides(_source_settings(options, settings), options.set)
+
+
+def _source_settings(options: argparse.Namespace, settings: Settings) -> dict[str, Any]:
+    """The raw settings of the preset or file; none of both leaves every setting at its default."""
     if options.preset is not None:
-        raw = read_preset(options.preset, settings.presets_dirs)
-    else:
-        raw = read_config_file(Path(options.config).expanduser())
-    return with_overrides(raw, options.set)
+        return read_preset(options.preset, settings.presets_dirs)
+    return {} if options.config is None else read_config_file(Path(options.config).expanduser())
 
 
 def _check(options: argparse.Namespace, settings: Settings) -> int:
@@ -224,36 +228,23 @@ def _stop(options: argparse.Namespace, settings: Settings) -> int:
     return 0
 
 
-def _score(options: argparse.Namespace, settings: Settings) -> int:
-    from grpo_studio.verifiers.cases import run_cases, summary
+def _bench(options: argparse.Namespace, settings: Settings) -> int:
+    raw = with_arguments(_source_settings(options, settings), options, settings)
+    return _print_found(options, *bench(options, with_overrides(raw, options.set), settings, progress_line()))
 
-    results = run_cases(
-        Path(options.cases).expanduser(), settings.rewards_dirs, only=set(options.reward) if options.reward else None
-    )
-    if not results:
-        raise VerifierError(
-            f"{options.cases} holds no case{' of ' + ', '.join(options.reward) if options.reward else ''}"
-        )
-    rows = [
-        {
-            "id": result.id,
-            "reward": result.reward,
-            "passed": result.passed,
-            "expected": result.expected,
-            "value": result.score.value if result.score else None,
-            "reason": result.reason or (result.score.reason if result.score else ""),
-        }
-        for result in results
-    ]
-    failed = [row for row in rows if not row["passed"]]
+
+def _score(options: argparse.Namespace, settings: Settings) -> int:
+    return _print_found(options, *score(options, settings))
+
+
+def _print_found(options: argparse.Namespace, document: dict[str, Any], lines: Sequence[str], code: int) -> int:
     if options.json:
-        _print_json({"passed": len(rows) - len(failed), "failed": len(failed), "cases": rows})
+        _print_json(document)
     else:
-        for row in failed:
-            print(f"{row['id']} {row['reward']}: expected {row['expected']}, got {row['value']}: {row['reason']}")
-        print(summary(results))
-    return 1 if failed else 0
+        print("\n".join(lines))
+    return code
 
 
 def _print_json(value: Any) -> None:
-    print(json.dumps(value, ensure_ascii=False, allow_nan=False))
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+    print(text.encode("utf-8", "replace").decode())  # data may hold lone surrogates, which no stream takes

@@ -1,0 +1,33 @@
+"""All rows of a data set for the bench, with their numbers: training and held-out rows are judged alike."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from grpo_studio import data
+from grpo_studio.config import DatasetSettings
+from grpo_studio.data import Sample
+
+
+@dataclass(frozen=True)
+class BenchRows:
+    """The rows that have a prompt, in the order of the data set; `numbers` count all rows from 1."""
+
+    samples: tuple[Sample, ...]
+    numbers: tuple[int, ...]
+
+
+def read_bench_rows(settings: DatasetSettings) -> BenchRows:
+    """Read the rows, up to the row limit; those without a usable prompt are left out.
+
+    Raises:
+        DataError: the source cannot be read or lacks a mapped column.
+    """
+    if settings.source.startswith("builtin:"):
+        splits = data.load(settings)
+        samples = (*splits.train, *splits.held_out)
+        return BenchRows(samples, tuple(range(1, len(samples) + 1)))
+    rows = data.read_rows(settings)[: settings.limit]
+    data.require_columns(rows, settings)
+    found = [(sample, number) for number, row in enumerate(rows, 1) if (sample := data.to_sample(row, settings))]
+    return BenchRows(tuple(sample for sample, _ in found), tuple(number for _, number in found))
