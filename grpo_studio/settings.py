@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -13,13 +14,15 @@ PACKAGE_DIR = Path(__file__).resolve().parent
 BUNDLED_REWARDS = PACKAGE_DIR.parent / "rewards"
 BUNDLED_PRESETS = PACKAGE_DIR / "presets"
 SPACE_STORAGE = Path("/data")
+_SWITCH = {"auto": None, "on": True, "1": True, "true": True, "off": False, "0": False, "false": False}
 
 
 @dataclass(frozen=True)
 class Settings:
     """Paths are absolute. `home` holds runs, rewards, presets and the queue; `cache` holds converted models.
 
-    `grace_seconds` is the time a worker has, after a stop was asked for, to finish its step and save.
+    `grace_seconds` is the time a worker has, after a stop was asked for, to finish its step and save. `edit_code` says
+    whether verifiers may be written in the browser; None: only where nobody else can ask (`effective_edit_code`).
     """
 
     home: Path
@@ -28,13 +31,15 @@ class Settings:
     host: str = "127.0.0.1"
     port: int = 7860
     grace_seconds: float = 300.0
+    edit_code: bool | None = None
 
     @classmethod
     def from_env(cls, env: Mapping[str, str] | None = None) -> Settings:
-        """Read GRPO_STUDIO_HOME, _CACHE, _HOST, _PORT and _GRACE.
+        """Read GRPO_STUDIO_HOME, _CACHE, _HOST, _PORT, _GRACE and _EDIT_CODE.
 
         Raises:
-            ConfigError: the port is not a number from 1 to 65535, or the grace period is no number of seconds.
+            ConfigError: the port is not a number from 1 to 65535, the grace period is no number of seconds, or the
+                switch for the editor is none of auto, on and off.
         """
         env = os.environ if env is None else env
         home = Path(env.get("GRPO_STUDIO_HOME") or _default_home(env)).expanduser().resolve()
@@ -43,7 +48,18 @@ class Settings:
         if not port_text.isdecimal() or not 1 <= int(port_text) <= 65535:
             raise ConfigError(f"GRPO_STUDIO_PORT is {port_text!r}; give a number from 1 to 65535")
         host = env.get("GRPO_STUDIO_HOST") or "127.0.0.1"
-        return cls(home, home / "runs", cache, host, int(port_text), _grace(env.get("GRPO_STUDIO_GRACE") or "300"))
+        grace = _grace(env.get("GRPO_STUDIO_GRACE") or "300")
+        switch = (env.get("GRPO_STUDIO_EDIT_CODE") or "auto").strip().lower()
+        if switch not in _SWITCH:
+            raise ConfigError(f"GRPO_STUDIO_EDIT_CODE is {switch!r}; give auto, on or off")
+        return cls(home, home / "runs", cache, host, int(port_text), grace, _SWITCH[switch])
+
+    def effective_edit_code(self) -> bool:
+        """Whether code may be written in the browser: as set, else only when bound to this machine alone.
+
+        Code that is written there runs with the rights of the app.
+        """
+        return is_loopback(self.host) if self.edit_code is None else self.edit_code
 
     def with_runs_dir(self, runs_dir: str | None) -> Settings:
         """The same settings with another runs folder; `None` changes nothing."""
@@ -52,7 +68,12 @@ class Settings:
     @property
     def rewards_dirs(self) -> tuple[Path, ...]:
         """Where verifiers are looked for: those of the program first, then a person's own."""
-        return (BUNDLED_REWARDS, self.home / "rewards")
+        return (BUNDLED_REWARDS, self.own_rewards)
+
+    @property
+    def own_rewards(self) -> Path:
+        """A person's own verifiers; the folder need not exist."""
+        return self.home / "rewards"
 
     @property
     def presets_dirs(self) -> tuple[Path, ...]:
@@ -80,6 +101,14 @@ class Settings:
                     f"cannot write to the runs folder {folder}: {error.strerror or error}; "
                     "set GRPO_STUDIO_HOME or --runs-dir to a folder that you can write to"
                 ) from error
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address can be reached from this machine alone."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
 
 
 def _grace(text: str) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import os
 import sys
 
@@ -12,19 +11,20 @@ from starlette.middleware import Middleware
 from grpo_studio import dispatcher
 from grpo_studio.job_queue import JobQueue
 from grpo_studio.serving import require_free_port
-from grpo_studio.settings import Settings
-from grpo_studio.ui import frame, launch, live, runs
+from grpo_studio.settings import Settings, is_loopback
+from grpo_studio.ui import frame, launch, live, runs, verifiers
 from grpo_studio.ui.same_origin import SameOrigin
 
 QUEUE_EVERY = 0.2
 
 
 def build_app(settings: Settings) -> gr.Blocks:
-    """The app: `/` and `/live` (the newest run, or `?run=`), `/launch`, `/runs`."""
+    """The app: `/` and `/live` (the newest run, or `?run=`), `/launch`, `/verifiers`, `/runs`."""
     with gr.Blocks(title="GRPO Studio", analytics_enabled=False, fill_width=True) as demo:
         live.add_view(settings)
     launch.add_page(demo, settings)
     live.add_page(demo, settings)
+    verifiers.add_page(demo, settings)
     runs.add_page(demo, settings)
     return demo
 
@@ -56,14 +56,6 @@ def serve(demo: gr.Blocks, settings: Settings) -> None:
         print(exposure(settings), file=sys.stderr, flush=True)
     print(f"GRPO Studio: http://{settings.host}:{settings.port}", flush=True)
     demo.block_thread()
-
-
-def is_loopback(host: str) -> bool:
-    """Whether an address can be reached from this machine alone."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def exposure(settings: Settings) -> str:

@@ -60,7 +60,7 @@ def describe_field(name: str, info: FieldInfo) -> dict[str, Any]:
         "help": info.description or "",
         "kind": _kind(inner, limits.get("max_length")),
         "nullable": nullable,
-        "default": _plain(info.get_default(call_default_factory=True)),
+        "default": plain(info.get_default(call_default_factory=True)),
         "main": bool(extra.get("main")),
         "not_yet": extra.get("not_yet"),
     }
@@ -90,7 +90,7 @@ def _describe_param(spec: VerifierSpec, name: str, default: Any) -> dict[str, An
         "help": _sentence_about(name, inspect.getdoc(spec.function) or ""),
         "kind": _kind(inner, None),
         "nullable": nullable,
-        "default": None if required else _plain(default),
+        "default": None if required else plain(default),
         "required": required,
         "main": required,
         "not_yet": None,
@@ -161,12 +161,12 @@ def _limits(metadata: Iterable[Any]) -> dict[str, Any]:
     return found
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """A default as JSON; what JSON has no form for is shown as text."""
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json")
     if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     return value if value is None or isinstance(value, str | int | float | bool) else str(value)

@@ -30,6 +30,9 @@ TILES = {
     "step": "time/step",
 }
 
+TROUBLES = ("timeout", "error", "wrong_type", "non_finite")
+"""Kinds of a verifier's trouble that are counted beside its abstentions."""
+
 Answer = dict[str, Any]
 
 
@@ -41,7 +44,8 @@ def charts(run: LiveRun, reader: RunReader, shown: queries.Steps) -> Answer:
     phases = queries.phase_times(reader, shown)
     memo = memo_of(run.folder.database)
     with memo.lock:
-        memo.totals.look(reader, [*peaks, *(_abstained(name) for name, _ in run.rewards)])
+        counts = [_count(name, kind) for name, _ in run.rewards for kind in ("abstained", *TROUBLES)]
+        memo.totals.look(reader, [*peaks, *counts])
         facts = {
             "held_out": _held_out(evaluations),
             "verifiers": _verifiers(run, reader, shown, memo.totals),
@@ -73,8 +77,8 @@ def _reward(name: str) -> str:
     return f"reward/{name}/mean"
 
 
-def _abstained(name: str) -> str:
-    return f"verifier/{name}/abstained"
+def _count(name: str, kind: str) -> str:
+    return f"verifier/{name}/{kind}"
 
 
 def _tiles(
@@ -154,7 +158,8 @@ def _verifiers(run: LiveRun, reader: RunReader, shown: queries.Steps, totals: qu
                 "colour": verifier_colour(place),
                 "mean": tidy(mean),
                 "adds": None if mean is None else tidy(mean * weight),
-                "abstained": tidy(totals.sums.get(_abstained(name))),
+                "abstained": tidy(totals.sums.get(_count(name, "abstained"))),
+                "troubles": {kind: tidy(found) for kind in TROUBLES if (found := totals.sums.get(_count(name, kind)))},
             }
         )
     return verifiers

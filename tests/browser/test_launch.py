@@ -160,7 +160,7 @@ def test_settings_that_are_not_built_yet_cannot_be_touched(launch: Launch) -> No
 def test_text_from_data_is_shown_as_text(launch: Launch, tiny_model: Path, tmp_path: Path) -> None:
     hostile = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script> 2 + 2?'
     data = tmp_path / "rows.jsonl"
-    rows = [{"question": f"{hostile} {number}", "answer": hostile} for number in range(40)]
+    rows = [{"question": f"{hostile} {number}", "answer": f"{hostile} #### 4"} for number in range(40)]
     data.write_text("\n".join(json.dumps(row) for row in rows))
     page = launch(tiny_model)
     field(page, "dataset.source").fill(str(data))

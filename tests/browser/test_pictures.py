@@ -80,3 +80,33 @@ def test_runs(running: tuple[App, str], open_page: Callable[..., Page], pictures
     expect(page.locator(".studio")).to_contain_text("quickstart")
     page.wait_for_timeout(1_000)
     page.screenshot(path=pictures / name)
+
+
+def test_verifiers(running: tuple[App, str], open_page: Callable[..., Page], pictures: Path) -> None:
+    address = f"{running[0].url}/verifiers?verifier=math_equal"
+    for name, width in (("verifiers-1280.png", 1280), ("verifiers-390.png", 390)):
+        page = opened_verifiers(open_page, address, width)
+        page.get_by_role("button", name="Judge", exact=True).click()
+        expect(page.locator(".v-try .v-score-value")).to_be_visible(timeout=60_000)
+        page.evaluate("window.scrollTo(0, 0)")
+        page.screenshot(path=pictures / name, full_page=True)
+
+
+def test_the_bench_of_verifiers(running: tuple[App, str], open_page: Callable[..., Page], pictures: Path) -> None:
+    page = opened_verifiers(open_page, f"{running[0].url}/verifiers?view=bench", 1280)
+    for button, done in (("Check the golds", ".v-gold"), ("Probe", ".v-probes"), ("Start", ".v-spreads")):
+        page.get_by_role("button", name=button, exact=True).click()
+        expect(page.locator(done).first).to_be_visible(timeout=400_000)
+    page.evaluate("window.scrollTo(0, 0)")
+    page.wait_for_timeout(500)
+    path = pictures / "verifiers-bench-1280.png"
+    page.screenshot(path=path, full_page=True)
+    assert path.stat().st_size > 50_000
+
+
+def opened_verifiers(open_page: Callable[..., Page], address: str, width: int) -> Page:
+    """The page with its list, and a folder's name that means something to a reader."""
+    page = open_page(address, width)
+    expect(page.locator(".v-item").first).to_be_visible(timeout=60_000)
+    page.locator(".v-folder code").evaluate("(node) => { node.textContent = 'studio/rewards'; }")
+    return page

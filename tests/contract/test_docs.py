@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from grpo_studio import engine_table, settings_table
+from grpo_studio import engine_table, settings_table, verifiers_table
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md")])
@@ -20,6 +20,11 @@ def test_the_settings_table_is_current() -> None:
 def test_the_tables_of_the_engine_are_current() -> None:
     text = engine_table.TARGET.read_text()
     assert text == engine_table.page(text), "run: python -m grpo_studio.engine_table"
+
+
+def test_the_table_of_verifiers_is_current() -> None:
+    text = verifiers_table.TARGET.read_text()
+    assert text == verifiers_table.page(text), "run: python -m grpo_studio.verifiers_table"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

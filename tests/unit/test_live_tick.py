@@ -10,9 +10,9 @@ import pytest
 from sample_run import SampleRun
 
 from grpo_studio.run_state import RunState
-from grpo_studio.settings import Settings
+from grpo_studio.settings import Settings, is_loopback
 from grpo_studio.ui import frame
-from grpo_studio.ui.app import exposure, is_loopback
+from grpo_studio.ui.app import exposure
 from grpo_studio.ui.frame import guarded
 from grpo_studio.ui.live import LiveActions
 from grpo_studio.ui.live_run import LiveRun, run_name

@@ -13,7 +13,13 @@ from grpo_studio.run_state import ENDED
 from grpo_studio.ui import strings
 from grpo_studio.ui.frame import ASSETS
 
-PAGES = {"live": "live*.js", "runs": "runs.js", "launch": "launch*.js", "frame": "frame.js"}
+PAGES = {
+    "live": "live*.js",
+    "runs": "runs.js",
+    "launch": "launch*.js",
+    "verifiers": "verifiers*.js",
+    "frame": "frame.js",
+}
 SCRIPTS = sorted(ASSETS.glob("*.js"))
 
 

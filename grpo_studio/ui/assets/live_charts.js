@@ -97,6 +97,7 @@ function heldOutRow(verifier, row) {
 function verifierRow(row, words) {
   const adds = row.adds === undefined || row.adds === null ? "–" : say(words.adds, { mean: fixed(row.mean), weight: number(row.weight), adds: fixed(row.adds) });
   const abstained = row.abstained === undefined || row.abstained === null ? "" : row.abstained > 0 ? say(words.abstained, { count: grouped(row.abstained) }) : words.abstained_none;
+  const troubles = Object.entries(row.troubles || {}).map(([kind, count]) => say(words.troubles[kind], { count: grouped(count) }));
   return h("div", { class: "fact-row" }, h("span", { class: "swatch", style: { background: row.colour } }), h("span", { class: "name", title: row.name }, row.name), h("span", {}, adds),
-    h("span", { class: "under" }, abstained || "–"));
+    h("span", { class: "under" }, [abstained || "–", ...troubles].join(" · ")));
 }
