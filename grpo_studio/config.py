@@ -251,6 +251,14 @@ class LimitSettings(Section):
         None, "Price an hour", "What an hour of this machine costs.", ge=0, not_yet="limits"
     )
     tokens: int | None = setting(None, "Tokens", "End the run after so many completion tokens.", ge=1, not_yet="limits")
+    abstained: Finite | None = setting(
+        0.5,
+        "Abstentions",
+        "Pause the run when more than this share of the newest completions has no reward because a verifier abstained: "
+        "a broken grader teaches nothing. Empty: never.",
+        ge=0,
+        le=1,
+    )
 
 
 class ReportSettings(Section):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import Any
@@ -13,10 +13,10 @@ from grpo_studio.config import DatasetSettings, RunConfig
 from grpo_studio.engine_preflight import machine_problems
 from grpo_studio.errors import DataError, ModelError, StudioError
 from grpo_studio.hub import require_readable
-from grpo_studio.problem import Problem
+from grpo_studio.problem import Problem, problem_of
 from grpo_studio.rules import inspect
 from grpo_studio.settings import Settings
-from grpo_studio.verifiers import Registry, discover, problems_of
+from grpo_studio.verifier_preflight import verifier_problems
 
 Loader = Callable[[DatasetSettings], data.DataSplits]
 
@@ -76,26 +76,19 @@ def _world_problems(
     if config.model.attn_implementation == "flash_attention_2" and find_spec("flash_attn") is None:
         yield Problem("model.attn_implementation", "the package flash-attn is not installed", "install it, or use sdpa")
     yield from machine_problems(config, settings, notes)
-    columns: set[str] | None = None
-    golds: list[Any] = []
+    samples: Sequence[data.Sample] | None = None
     try:
         splits = load(config.dataset)
-        columns = {name for sample in splits.train[:1000] for name in sample.columns}
         derived |= _data_facts(config, splits)
         yield from _row_problems(config, splits, notes)
-        golds = [sample.answer for sample in splits.train]
+        samples = splits.train
     except DataError as error:
-        yield _from_error("dataset.source", error)
-    yield from _verifier_problems(config, settings, columns, golds, notes)
+        yield problem_of("dataset.source", error)
+    yield from verifier_problems(config, settings, samples, notes)
     try:
         settings.require_writable()
     except StudioError as error:
-        yield _from_error("runs_dir", error)
-
-
-def _from_error(field_name: str, error: StudioError) -> Problem:
-    message, _, fix = str(error).rpartition("; ")
-    return Problem(field_name, message or str(error), fix if message else "see the message")
+        yield problem_of("runs_dir", error)
 
 
 def _model_problems(config: RunConfig, settings: Settings, notes: list[str]) -> Iterator[Problem]:
@@ -104,7 +97,7 @@ def _model_problems(config: RunConfig, settings: Settings, notes: list[str]) -> 
         if location.kind == "hub":
             require_readable(location.id, "model", config.model.revision)
     except ModelError as error:
-        yield _from_error("model.id", error)
+        yield problem_of("model.id", error)
         return
     if location.kind == "builtin" and not location.ready:
         model = BUILTIN_MODELS[location.id]
@@ -140,29 +133,3 @@ def _row_problems(config: RunConfig, splits: data.DataSplits, notes: list[str]) 
             f"a step needs {needed} different prompts, the data set leaves {distinct} to train on",
             f"use {distinct or 1} or fewer" if distinct else "give a data set with rows that have a prompt",
         )
-
-
-def _verifier_problems(
-    config: RunConfig, settings: Settings, columns: set[str] | None, golds: list[Any], notes: list[str]
-) -> Iterator[Problem]:
-    registry: Registry = discover(settings.rewards_dirs)
-    notes += [f"{failure.path.name} in rewards/ cannot be used: {failure.message}" for failure in registry.failures]
-    missing = sum(gold is None or gold == "" for gold in golds)
-    for index, reward in enumerate(config.rewards):
-        try:
-            spec = registry.get(reward.verifier)
-        except StudioError as error:
-            yield _from_error(f"rewards.{index}.verifier", error)
-            continue
-        have = columns if columns is not None else set(spec.columns)
-        for message in problems_of(spec, reward.params, have):
-            what, _, fix = message.rpartition("; ")
-            yield Problem(f"rewards.{index}.params", what or message, fix if what else "see the verifier's file")
-        if "answer" not in spec.columns or "answer" not in have or not missing:
-            continue
-        if missing == len(golds):
-            column = config.dataset.columns.answer
-            wrong = f"{reward.label} needs the gold answer, and none of the {missing} rows has one in {column!r}"
-            yield Problem("dataset.columns.answer", wrong, "map the column that holds it")
-        else:
-            notes.append(f"{missing} of {len(golds)} rows have no gold answer; {reward.label} abstains on them")

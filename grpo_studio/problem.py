@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
+from grpo_studio.errors import StudioError
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -21,3 +23,9 @@ class Problem:
 
     def __str__(self) -> str:
         return f"{self.field}: {self.message}; {self.fix}"
+
+
+def problem_of(field: str, error: StudioError | str) -> Problem:
+    """An error, or its one line, as a problem of a field: what stands after the last semicolon is the fix."""
+    message, _, fix = str(error).rpartition("; ")
+    return Problem(field, message or str(error), fix if message else "see the message")

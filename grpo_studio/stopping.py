@@ -5,6 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 
+class PausedEarlyError(Exception):
+    """Training would be in vain before it has begun; the message says why, and what to do."""
+
+
 class StoppedEarlyError(BaseException):
     """SIGTERM came before training began: there is no step to finish."""
 
@@ -31,7 +35,8 @@ class StopFlag:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The last step of an attempt, and whether it was stopped on request."""
+    """The last step of an attempt, and whether it was stopped on request or paused itself (then why)."""
 
     step: int
-    stopped: bool
+    stopped: bool = False
+    paused: str | None = None

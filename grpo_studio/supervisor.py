@@ -13,6 +13,7 @@ from grpo_studio.config import RunConfig
 from grpo_studio.data import is_on_hub
 from grpo_studio.errors import StoreError, StudioError
 from grpo_studio.job_queue import JobQueue
+from grpo_studio.reward_models import with_whole_path
 from grpo_studio.run_state import RunFacts, RunState, derive
 from grpo_studio.settings import Settings
 from grpo_studio.store.folder import RunFolder, create_run, write_whole
@@ -57,7 +58,9 @@ def with_whole_paths(config: RunConfig) -> RunConfig:
         model = model.model_copy(update={"id": str(Path(model.id).expanduser().resolve())})
     if not source.startswith("builtin:") and not is_on_hub(source):
         source = str(Path(source).expanduser().resolve())
-    return config.model_copy(update={"model": model, "dataset": config.dataset.model_copy(update={"source": source})})
+    rewards = tuple(with_whole_path(reward) for reward in config.rewards)
+    dataset = config.dataset.model_copy(update={"source": source})
+    return config.model_copy(update={"model": model, "dataset": dataset, "rewards": rewards})
 
 
 def stop(folder: RunFolder, settings: Settings) -> None:

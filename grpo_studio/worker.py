@@ -21,6 +21,7 @@ from grpo_studio.data import is_on_hub
 from grpo_studio.errors import StudioError
 from grpo_studio.rank_process import STOPPED_EARLY, leave_word
 from grpo_studio.ranks import LAUNCHER, launch
+from grpo_studio.reward_models import on_hub
 from grpo_studio.settings import Settings
 from grpo_studio.stopping import Outcome, StopFlag, StoppedEarlyError
 from grpo_studio.store.folder import ProcessRecord, RunFolder
@@ -93,6 +94,7 @@ def _rank(folder: RunFolder, process: ProcessRecord) -> int:
 def _needs_hub(config: RunConfig, settings: Settings) -> bool:
     """Whether a run reads from the Hub or writes to it."""
     reads = locate(config.model.id, settings.cache).kind == "hub" or is_on_hub(config.dataset.source)
+    reads = reads or any(on_hub(reward, settings.cache) for reward in config.rewards)
     logs = bool(config.algorithm.extra.get("log_completions_hub_repo"))
     return reads or logs or config.report.hub_repo is not None or config.report.to == "trackio"
 
@@ -125,7 +127,9 @@ def _world_size(folder: RunFolder) -> int:
 
 
 def _tell_end(writer: RunWriter, outcome: Outcome) -> None:
-    if outcome.stopped:
+    if outcome.paused is not None:
+        writer.event("run_paused", outcome.paused, level="error")
+    elif outcome.stopped:
         writer.event("run_stopped", f"stopped on request after step {outcome.step}")
     else:
         writer.event("run_finished", f"all {outcome.step} steps done")

@@ -12,7 +12,7 @@ from typing import Any
 from grpo_studio.config import RunConfig
 from grpo_studio.config_files import with_overrides
 from grpo_studio.settings import Settings
-from grpo_studio.stopping import StopFlag
+from grpo_studio.stopping import Outcome, StopFlag
 from grpo_studio.store.folder import RunFolder, create_run
 from grpo_studio.store.reader import RunReader
 from grpo_studio.store.writer import RunWriter
@@ -22,9 +22,10 @@ os.environ.setdefault("TORCHDYNAMO_DISABLE", "1")  # as in a worker on a CPU
 
 @dataclass(frozen=True)
 class Trained:
-    """A run's folder, its metrics by name and step, its events as (kind, message, data)."""
+    """A run's folder, how it ended, its metrics by name and step, its events as (kind, message, data)."""
 
     folder: RunFolder
+    outcome: Outcome
     metrics: dict[str, dict[int, float | None]]
     events: list[tuple[str, str, dict[str, Any]]]
 
@@ -53,7 +54,7 @@ def trainer_of(model: Path, settings: Settings) -> Train:
         folder = create_run(settings.runs_dir, config, "settings")
         writer = RunWriter(folder.database, attempt=1)
         try:
-            Session(config, settings, folder, writer, StopFlag()).run()
+            outcome = Session(config, settings, folder, writer, StopFlag()).run()
         finally:
             writer.close()
         metrics: dict[str, dict[int, float | None]] = {}
@@ -64,6 +65,6 @@ def trainer_of(model: Path, settings: Settings) -> Train:
                 (kind, message, json.loads(data) if data else {})
                 for kind, message, data in reader.rows("SELECT kind, message, data FROM event")
             ]
-        return Trained(folder, metrics, events)
+        return Trained(folder, outcome, metrics, events)
 
     return train

@@ -71,6 +71,10 @@ class RunFolder:
     def checkpoints(self) -> Path:
         return self.path / "checkpoints"
 
+    def verifiers(self, attempt: int) -> Path:
+        """Where the verifier files that an attempt judges with are kept; a later attempt may have mended ones."""
+        return self.path / "verifiers" / (f"attempt-{attempt}" if attempt > 1 else "")
+
     def config(self) -> RunConfig:
         """The configuration as started.
 
@@ -182,8 +186,8 @@ def slug(text: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:40].strip("-") or "run"
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Write a file so that a reader sees the old or the new text, never half of it."""
+def write_whole(path: Path, content: str | bytes) -> None:
+    """Write a file so that a reader sees the old or the new content, never half of it."""
     aside = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(2)}")
-    aside.write_text(text, encoding="utf-8")
+    aside.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
     aside.replace(path)

@@ -1,4 +1,4 @@
-"""What happens between the trainer's steps: begin, stop on request, score the held-out rows, note checkpoints."""
+"""What happens between the trainer's steps: begin, stop or pause, score the held-out rows, note checkpoints."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from grpo_studio.training.evaluation import HeldOut
 from grpo_studio.training.phases import PhaseClock
 from grpo_studio.training.recorder import Recorder
 from grpo_studio.training.trainer import StudioTrainer
+from grpo_studio.training.verifier_faults import AbstentionWatch
 
 
 class StepCallback(TrainerCallback):
@@ -27,6 +28,7 @@ class StepCallback(TrainerCallback):
         clock: PhaseClock,
         recorder: Recorder,
         held_out: HeldOut,
+        abstentions: AbstentionWatch,
         begin: Callable[[], None],
     ) -> None:
         self._trainer = trainer
@@ -35,6 +37,7 @@ class StepCallback(TrainerCallback):
         self._clock = clock
         self._recorder = recorder
         self._held_out = held_out
+        self._abstentions = abstentions
         self._begin = begin
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
@@ -47,8 +50,10 @@ class StepCallback(TrainerCallback):
         self._clock.leave()
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> Any:
-        if self._stop_agreed():
-            self._trainer.stopped = True
+        self._trainer.stopped = self._stop_agreed()
+        if not self._trainer.stopped:
+            self._trainer.paused = self._abstentions.verdict(last=state.global_step >= state.max_steps)
+        if self._trainer.stopped or self._trainer.paused is not None:
             control.should_training_stop = True
             control.should_save = True
             return control

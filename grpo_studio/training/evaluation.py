@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import torch
 from accelerate.utils import gather_object
 from transformers import GenerationConfig
 from trl.models.utils import unwrap_model_for_generation
@@ -16,11 +15,11 @@ from trl.models.utils import unwrap_model_for_generation
 from grpo_studio.config import RunConfig
 from grpo_studio.data import Sample
 from grpo_studio.store.records import CompletionRecord, GroupRecord
+from grpo_studio.training.completions import complete
 from grpo_studio.training.phases import PhaseClock
 from grpo_studio.training.rewards import JudgedRewards
-from grpo_studio.training.scored_batch import weighted_reward
 from grpo_studio.training.scoring_mode import scoring_mode
-from grpo_studio.training.tokenization import render
+from grpo_studio.weighted_reward import weighted_reward
 
 BATCH_ROWS = 32
 SHARDED = ("fsdp", "zero3")
@@ -120,10 +119,10 @@ def evaluate(
         completions = [
             ids
             for rows in _batches(samples)
-            for ids in _complete(model, tokenizer, rows, generation, template_arguments, synced)
+            for ids in complete(model, tokenizer, rows, generation, template_arguments, synced)
         ]
     texts = tokenizer.batch_decode(completions, skip_special_tokens=True)
-    scores = judged.score(texts, samples)
+    scores = judged.score(texts, samples, [len(ids) for ids in completions])
     ends = generation.eos_token_id
     return [
         _group(sample, text, ids, row, truncated=not ids or ids[-1] not in ends)
@@ -141,32 +140,3 @@ def _group(sample: Sample, text: str, ids: Sequence[int], scores: Any, truncated
 def _batches(samples: Sequence[Sample]) -> Iterator[Sequence[Sample]]:
     for start in range(0, len(samples), BATCH_ROWS):
         yield samples[start : start + BATCH_ROWS]
-
-
-def _complete(
-    model: Any,
-    tokenizer: Any,
-    samples: Sequence[Sample],
-    generation: GenerationConfig,
-    template_arguments: Mapping[str, Any],
-    synced: bool,
-) -> list[list[int]]:
-    """Token ids of the completions, each up to and with its first end token."""
-    prompts = [render(tokenizer, sample.messages, template_arguments) for sample in samples]
-    inputs = tokenizer(
-        prompts,
-        return_tensors="pt",
-        padding=True,
-        padding_side="left",
-        add_special_tokens=tokenizer.chat_template is None,
-    ).to(model.device)
-    with torch.no_grad():  # tensors of inference mode would stay in the buffers that FSDP makes at its first forward
-        output = model.generate(**inputs, generation_config=generation, synced_gpus=synced)
-    return [_until_end(row, generation.eos_token_id) for row in output[:, inputs["input_ids"].shape[1] :].tolist()]
-
-
-def _until_end(ids: list[int], eos_token_ids: Sequence[int]) -> list[int]:
-    for place, token in enumerate(ids):
-        if token in eos_token_ids:
-            return ids[: place + 1]
-    return ids

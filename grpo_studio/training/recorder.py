@@ -10,6 +10,7 @@ from grpo_studio.store.records import GroupRecord
 from grpo_studio.store.writer import RunWriter
 from grpo_studio.training.phases import MemoryWatch, PhaseClock
 from grpo_studio.training.scored_batch import ScoredBatch, batch_metrics, evaluation_metrics
+from grpo_studio.training.verifier_faults import AbstentionWatch, FirstTroubles
 
 FROM_TRL = {
     "loss": "optim/loss",
@@ -28,24 +29,31 @@ class Recorder:
     """A `StepListener` that writes. One a run, used on the main thread."""
 
     def __init__(
-        self, writer: RunWriter, clock: PhaseClock, memory: MemoryWatch, masks_truncated: bool = False
+        self,
+        writer: RunWriter,
+        clock: PhaseClock,
+        memory: MemoryWatch,
+        abstentions: AbstentionWatch,
+        masks_truncated: bool = False,
     ) -> None:
         self._writer = writer
         self._clock = clock
         self._memory = memory
         self._masks_truncated = masks_truncated
         self._tokens = 0
-        self._trouble_told: set[str] = set()
+        self._abstentions = abstentions
+        self._troubles = FirstTroubles(writer)
         memory.step = 1
 
     def batch_scored(self, step: int, batch: ScoredBatch) -> None:
         """Record the groups of a generation batch, so that they can be read while the update still runs."""
         groups = batch.groups()
         self._tokens += batch.tokens
+        self._abstentions.add(groups)
         with self._writer.transaction():
             self._writer.groups(step, groups)
             self._writer.metrics(step, batch_metrics(groups, self._masks_truncated))
-            self._tell_verifier_trouble(step, groups)
+            self._troubles.tell(step, groups)
 
     def step_done(self, step: int, logs: Mapping[str, Any]) -> None:
         """Record what an optimizer step gave: TRL's metrics and those named policy/..., times, memory."""
@@ -96,6 +104,7 @@ class Recorder:
         with self._writer.transaction():
             self._writer.groups(step, groups)
             self._writer.metrics(step, metrics)
+            self._troubles.tell(step, groups)
             self._writer.event("evaluation", f"{len(groups)} held-out rows after step {step}: {means}", data=metrics)
         return metrics
 
@@ -103,14 +112,3 @@ class Recorder:
         wrong = [name for name, value in metrics.items() if not math.isfinite(value)]
         if wrong:
             self._writer.event("non_finite", f"step {step}: not a finite number: {', '.join(wrong)}", level="error")
-
-    def _tell_verifier_trouble(self, step: int, groups: Sequence[GroupRecord]) -> None:
-        """One event a verifier and kind of trouble; the counts are metrics of every step."""
-        for group in groups:
-            for item in group.completions:
-                for score in item.scores:
-                    key = f"{score.verifier}/{score.outcome}"
-                    if score.outcome != "ok" and key not in self._trouble_told:
-                        self._trouble_told.add(key)
-                        message = f"{score.verifier}: first {score.outcome} at step {step}: {score.reason}"
-                        self._writer.event("verifier_trouble", message, level="warning")

@@ -1,52 +1,66 @@
-"""The adapter between verifiers, judged in a child process, and the reward functions that TRL calls."""
+"""The adapter between verifiers, judged in child processes or by the trainer, and the reward functions TRL calls."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from grpo_studio.config import RewardSettings
 from grpo_studio.data import Sample
 from grpo_studio.store.records import ScoreRecord
 from grpo_studio.verifiers import text_of
-from grpo_studio.verifiers.judge import Judge, JudgeRequest
+from grpo_studio.verifiers.bench.given import columns_of
+from grpo_studio.verifiers.judge import Judge, JudgeRequest, Score
 
 SAMPLE_COLUMN = "sample"
 """Column of the training set that holds a row's place among the samples."""
 
 
+class Scorer(Protocol):
+    """Scores completions in this process, for a verifier whose place is the trainer."""
+
+    def score(self, samples: Sequence[Sample], completions: Sequence[str]) -> list[Score]: ...
+
+
 class JudgedRewards:
     """Scores batches with all verifiers of a run; the newest batch's scores stay readable for recording."""
 
-    def __init__(self, rewards: Sequence[RewardSettings], directories: Sequence[Path], time_limit: float = 5.0) -> None:
+    def __init__(
+        self,
+        rewards: Sequence[RewardSettings],
+        directories: Sequence[Path],
+        time_limit: float = 5.0,
+        scorers: Mapping[int, Scorer] | None = None,
+    ) -> None:
+        """`scorers` score the rewards of these places (from 0); a judge scores the others."""
         self.rewards = tuple(rewards)
-        requests = [JudgeRequest(reward.verifier, dict(reward.params)) for reward in rewards]
-        self._judge = Judge(requests, directories, time_limit=time_limit)
+        self._scorers = dict(scorers or {})
+        self._judged_places = [place for place in range(len(self.rewards)) if place not in self._scorers]
+        judged = [self.rewards[place] for place in self._judged_places]
+        requests = [JudgeRequest(reward.verifier, dict(reward.params)) for reward in judged]
+        self._judge = Judge(requests, directories, time_limit=time_limit) if requests else None
         self._scored: Sequence[Any] | None = None
         self._latest: list[tuple[ScoreRecord, ...]] = []
 
     def close(self) -> None:
-        self._judge.close()
+        if self._judge is not None:
+            self._judge.close()
 
-    def score(self, completions: Sequence[Any], samples: Sequence[Sample]) -> list[tuple[ScoreRecord, ...]]:
-        """All verdicts of each completion, in the order of the run's rewards."""
-        names = dict.fromkeys(name for sample in samples for name in sample.columns)
-        columns = {name: [sample.columns.get(name) for sample in samples] for name in names}
-        by_reward = self._judge.score([text_of(completion) for completion in completions], columns)
+    def score(
+        self, completions: Sequence[Any], samples: Sequence[Sample], tokens: Sequence[int]
+    ) -> list[tuple[ScoreRecord, ...]]:
+        """All verdicts of each completion, in the order of the run's rewards; `tokens` are the completions' lengths."""
+        texts = [text_of(completion) for completion in completions]
+        by_place: dict[int, list[Score]] = {
+            place: scorer.score(samples, texts) for place, scorer in self._scorers.items()
+        }
+        if self._judge is not None:
+            columns = columns_of(samples, tokens)
+            by_place |= zip(self._judged_places, self._judge.score(texts, columns), strict=True)
+        by_reward = [by_place[place] for place in range(len(self.rewards))]
         return [
-            tuple(
-                ScoreRecord(
-                    verifier=reward.label,
-                    value=score.value,
-                    weight=reward.weight,
-                    seconds=score.seconds,
-                    reason=score.reason,
-                    extracted=score.extracted,
-                    outcome=score.outcome,
-                )
-                for reward, score in zip(self.rewards, verdicts, strict=True)
-            )
+            tuple(_record(reward, score) for reward, score in zip(self.rewards, verdicts, strict=True))
             for verdicts in zip(*by_reward, strict=True)
         ]
 
@@ -59,11 +73,26 @@ class JudgedRewards:
         return self._latest
 
     def _function(self, index: int, samples: Sequence[Sample]) -> Callable[..., list[float | None]]:
-        def reward(completions: Sequence[Any], **columns: Any) -> list[float | None]:
+        def reward(
+            completions: Sequence[Any], completion_ids: Sequence[Sequence[int]], **columns: Any
+        ) -> list[float | None]:
             if self._scored is not completions:
-                self._latest = self.score(completions, [samples[place] for place in columns[SAMPLE_COLUMN]])
+                rows = [samples[place] for place in columns[SAMPLE_COLUMN]]
+                self._latest = self.score(completions, rows, [len(ids) for ids in completion_ids])
                 self._scored = completions
             return [row[index].value for row in self._latest]
 
         reward.__name__ = self.rewards[index].label
         return reward
+
+
+def _record(reward: RewardSettings, score: Score) -> ScoreRecord:
+    return ScoreRecord(
+        verifier=reward.label,
+        value=score.value,
+        weight=reward.weight,
+        seconds=score.seconds,
+        reason=score.reason,
+        extracted=score.extracted,
+        outcome=score.outcome,
+    )

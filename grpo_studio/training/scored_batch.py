@@ -13,6 +13,9 @@ from dataclasses import dataclass
 from grpo_studio.group_kind import EQUAL, GroupKind, kind_of_group
 from grpo_studio.store.records import CompletionRecord, GroupRecord, ScoreRecord
 
+COUNTED = ("timeout", "error", "wrong_type", "non_finite")
+"""Outcomes of a judgement that each have a metric, besides `abstained`, which counts all that have no value."""
+
 
 @dataclass(frozen=True)
 class ScoredCompletion:
@@ -59,18 +62,6 @@ def _group(rows: Sequence[ScoredCompletion], split: str) -> GroupRecord:
     )
 
 
-def weighted_reward(scores: Sequence[ScoreRecord]) -> float | None:
-    """Sum of weight times score; None when a verifier of non-zero weight abstained."""
-    total = 0.0
-    for score in scores:
-        if score.weight == 0:
-            continue
-        if score.value is None:
-            return None
-        total += score.weight * score.value
-    return total
-
-
 def batch_metrics(groups: Sequence[GroupRecord], masks_truncated: bool = False) -> dict[str, float | None]:
     """The metrics of one generation batch that follow from its groups, by their recorded names.
 
@@ -96,7 +87,10 @@ def batch_metrics(groups: Sequence[GroupRecord], masks_truncated: bool = False) 
 
 
 def verifier_metrics(rows: Sequence[tuple[ScoreRecord, ...]]) -> dict[str, float | None]:
-    """Mean score of each verifier over what it judged, and how often it abstained, ran out of time or failed."""
+    """Mean score of each verifier over what it judged, and how many completions it did not judge as it should.
+
+    `abstained` counts all that have no value, so also those of a wrong type and those that are not finite.
+    """
     by_name: dict[str, list[ScoreRecord]] = {}
     for row in rows:
         for score in row:
@@ -105,7 +99,7 @@ def verifier_metrics(rows: Sequence[tuple[ScoreRecord, ...]]) -> dict[str, float
     for name, scores in by_name.items():
         metrics[f"reward/{name}/mean"] = mean_or_none([score.value for score in scores if score.value is not None])
         metrics[f"verifier/{name}/abstained"] = float(sum(score.value is None for score in scores))
-        for outcome in ("timeout", "error"):
+        for outcome in COUNTED:
             metrics[f"verifier/{name}/{outcome}"] = float(sum(score.outcome == outcome for score in scores))
     return metrics
 

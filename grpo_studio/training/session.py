@@ -20,7 +20,7 @@ from grpo_studio.catalog import BUILTIN_MODELS, locate
 from grpo_studio.config import RunConfig
 from grpo_studio.errors import DataError, ModelError, TrainingError
 from grpo_studio.settings import Settings
-from grpo_studio.stopping import Outcome, StopFlag
+from grpo_studio.stopping import Outcome, PausedEarlyError, StopFlag
 from grpo_studio.store.folder import RunFolder
 from grpo_studio.store.writer import RunWriter
 from grpo_studio.training.adapters import adapter_arguments, require_targets
@@ -33,11 +33,13 @@ from grpo_studio.training.evaluation import HeldOut
 from grpo_studio.training.phases import MemoryWatch, PhaseClock
 from grpo_studio.training.precision import effective_dtype
 from grpo_studio.training.recorder import Recorder
+from grpo_studio.training.reward_setup import prepare_rewards
 from grpo_studio.training.rewards import SAMPLE_COLUMN, JudgedRewards
 from grpo_studio.training.setup_facts import tell_setup
 from grpo_studio.training.sharding import keep_outputs_exact
 from grpo_studio.training.tokenization import load_tokenizer, prompt_for, require_room
 from grpo_studio.training.trainer import StudioTrainer
+from grpo_studio.training.verifier_faults import AbstentionWatch
 
 
 class Session:
@@ -54,7 +56,7 @@ class Session:
         self._clock = PhaseClock()
 
     def run(self) -> Outcome:
-        """Train to the end, or until a stop is requested.
+        """Train to the end, or until a stop is requested or the rewards fail.
 
         Raises:
             StudioError: model, data, verifiers or rollout engine cannot be used, or nothing was learned.
@@ -71,18 +73,22 @@ class Session:
         require_targets(source, self.config.model.revision, self.config.memory)
         require_room(self.config, tokenizer, splits.train)
         with ExitStack() as stack:
-            judged = JudgedRewards(self.config.rewards, self._settings.rewards_dirs)
+            judged = prepare_rewards(self.config, self._settings, self._folder, self._writer, arguments)
             stack.callback(judged.close)
             url = stack.enter_context(rollout_engine(self.config, source, self._folder, self._preparing))
             arguments.vllm_server_base_url = url
-            return self._train(arguments, source, tokenizer, splits, judged)
+            try:
+                return self._train(arguments, source, tokenizer, splits, judged)
+            except PausedEarlyError as error:
+                return Outcome(0, paused=str(error))
 
     def _train(
         self, arguments: GRPOConfig, source: str, tokenizer: Any, splits: data.DataSplits, judged: JudgedRewards
     ) -> Outcome:
         set_seed(arguments.seed)
         memory = MemoryWatch(self._clock, arguments.device)
-        recorder = Recorder(self._writer, self._clock, memory, self.config.algorithm.mask_truncated)
+        abstentions = AbstentionWatch(self.config.limits.abstained)
+        recorder = Recorder(self._writer, self._clock, memory, abstentions, self.config.algorithm.mask_truncated)
         trainer = StudioTrainer(
             model=source,
             args=arguments,
@@ -107,28 +113,35 @@ class Session:
             self._before = fingerprint(trainer.model)
             if rows:
                 self._preparing(f"scoring {len(rows)} held-out rows before training")
-                recorder.evaluated(0, held_out.score(0))
+                scored = held_out.score(0)
+                recorder.evaluated(0, scored)
+                if reason := abstentions.verdict_on(scored):
+                    raise PausedEarlyError(f"before training, on the held-out rows: {reason}")
             recorder.aside_done(0)
             self._writer.event("training_started", f"training for {self.config.algorithm.steps} steps")
             self._stop.training = True
             self._clock.take()  # so that the first step is not charged with the loading before it
 
-        trainer.add_callback(StepCallback(trainer, self.config, self._stop, self._clock, recorder, held_out, begin))
+        trainer.add_callback(
+            StepCallback(trainer, self.config, self._stop, self._clock, recorder, held_out, abstentions, begin)
+        )
         memory.start()
         try:
             trainer.train()
-            return self._conclude(trainer, recorder, held_out)
+            return self._conclude(trainer, recorder, held_out, abstentions.lost)
         finally:
             memory.stop()
 
-    def _conclude(self, trainer: StudioTrainer, recorder: Recorder, held_out: HeldOut) -> Outcome:
+    def _conclude(self, trainer: StudioTrainer, recorder: Recorder, held_out: HeldOut, lost: int) -> Outcome:
         """Save, then score: whatever befalls the last evaluation, the weights are safe."""
         step = trainer.state.global_step
+        if trainer.paused is not None:
+            return Outcome(step, paused=f"after step {step}: {trainer.paused}")
         if trainer.stopped and step < self.config.algorithm.steps:
             return Outcome(step, stopped=True)
         if step == 0:
             raise DataError("training ended without a single step: the data set has too few rows for one batch")
-        self._require_change(trainer, step)
+        self._require_change(trainer, step, lost)
         final = self._folder.checkpoints / "final"
         with self._clock.phase("save"):
             trainer.save_model(str(final))
@@ -139,7 +152,7 @@ class Session:
         recorder.aside_done(step)
         if self.config.report.hub_repo is not None and trainer.accelerator.is_main_process:
             self._push(final, self.config.report.hub_repo)
-        return Outcome(step, stopped=False)
+        return Outcome(step)
 
     def _push(self, final: Path, repo: str) -> None:
         """The weights are safe on the disk: that they cannot be pushed is told, and ends nothing."""
@@ -148,11 +161,12 @@ class Session:
         except ModelError as error:
             self._writer.event("push_failed", str(error), level="error")
 
-    def _require_change(self, trainer: StudioTrainer, step: int) -> None:
+    def _require_change(self, trainer: StudioTrainer, step: int, lost: int) -> None:
         if changed(self._before, fingerprint(trainer.model), trainer.accelerator):
             return
         if trainer.live_steps == 0:
             masked = " or cut off and masked" if self.config.algorithm.mask_truncated else ""
+            masked += f", and {lost} completions had none since a verifier abstained" if lost else ""
             raise TrainingError(
                 f"nothing was learned in {step} steps: no completion had an advantage, since the rewards of each group "
                 f"were all equal{masked}; use easier questions, a reward that tells answers apart, or larger groups"

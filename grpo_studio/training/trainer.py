@@ -24,8 +24,9 @@ from grpo_studio.training.phases import PhaseClock
 from grpo_studio.training.policy_head import add_policy_head, logit_scale
 from grpo_studio.training.policy_metrics import PolicyTally
 from grpo_studio.training.rewards import SAMPLE_COLUMN, JudgedRewards
-from grpo_studio.training.scored_batch import ScoredBatch, ScoredCompletion, weighted_reward
+from grpo_studio.training.scored_batch import ScoredBatch, ScoredCompletion
 from grpo_studio.verifiers import text_of
+from grpo_studio.weighted_reward import weighted_reward
 
 if TYPE_CHECKING:
     from grpo_studio.training.sync_canary import SyncCanary
@@ -75,6 +76,7 @@ class StudioTrainer(GRPOTrainer):
         self._canary: SyncCanary | None = None
         self.live_steps = 0
         self.stopped = False
+        self.paused: str | None = None
         super().__init__(*args, reward_funcs=judged.functions(samples), **kwargs)
         self.skips_dead = self._may_skip_dead()
         self.add_callback(DeadStepCallback(self.model, self._nothing_to_learn))

@@ -11,8 +11,8 @@ from grpo_studio.training.scored_batch import (
     batch_metrics,
     evaluation_metrics,
     group_kind,
-    weighted_reward,
 )
+from grpo_studio.weighted_reward import weighted_reward
 
 
 def score(value: float | None, weight: float = 1.0, name: str = "right", outcome: str = "ok") -> ScoreRecord:

@@ -1,0 +1,61 @@
+"""Where the reward models of a run come from, known without loading one. No torch here."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from grpo_studio import hub
+from grpo_studio.catalog import locate
+from grpo_studio.config import RewardSettings
+from grpo_studio.errors import ModelError
+
+REWARD_MODEL = "reward_model"
+"""Name of the verifier whose param `model` is one."""
+WRONG_KIND = "it is no sequence-classification model (its config says {found}); give one with a trained head"
+
+
+def source_of(model: str, revision: str | None, cache: Path) -> str:
+    """What transformers loads a reward model from: a folder or a Hub id that may be read.
+
+    Raises:
+        ModelError: there is none, it is gated, or its config names another kind of model.
+    """
+    location = locate(model, cache)
+    if location.path is None:
+        hub.require_readable(location.id, "model", revision)
+        return location.id
+    try:
+        architectures = json.loads((location.path / "config.json").read_text(encoding="utf-8")).get("architectures")
+    except (OSError, ValueError, AttributeError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise ModelError(
+            f"cannot read its config.json: {reason}; give the folder that save_pretrained wrote"
+        ) from error
+    if not is_classifier(architectures):
+        raise ModelError(WRONG_KIND.format(found=", ".join(map(str, architectures))))
+    return str(location.path)
+
+
+def is_classifier(architectures: Sequence[str] | None) -> bool:
+    """Whether a config's `architectures` allow for a classification head; those that name none are tried."""
+    return not architectures or any(str(name).endswith("ForSequenceClassification") for name in architectures)
+
+
+def on_hub(reward: RewardSettings, cache: Path) -> bool:
+    """Whether scoring by this reward loads a model from the Hub."""
+    if reward.verifier != REWARD_MODEL:
+        return False
+    try:
+        return locate(str(reward.params.get("model", "")), cache).kind == "hub"
+    except ModelError:  # met again, and told, when it is loaded
+        return False
+
+
+def with_whole_path(reward: RewardSettings) -> RewardSettings:
+    """The reward with the folder of its model made absolute: the worker runs in another folder than who asked."""
+    model = reward.params.get("model")
+    if reward.verifier != REWARD_MODEL or not isinstance(model, str) or not Path(model).expanduser().is_dir():
+        return reward
+    return reward.model_copy(update={"params": {**reward.params, "model": str(Path(model).expanduser().resolve())}})

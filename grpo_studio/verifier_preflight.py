@@ -1,0 +1,139 @@
+"""What can be known to be wrong with the rewards of a run before it starts: files, columns, params, models, golds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+
+from grpo_studio.code_runs import sandbox_note
+from grpo_studio.config import RewardSettings, RunConfig
+from grpo_studio.data import Sample
+from grpo_studio.errors import ModelError, StudioError
+from grpo_studio.gold_preflight import gold_problems
+from grpo_studio.problem import Problem, problem_of
+from grpo_studio.remembered import Remembered
+from grpo_studio.reward_models import source_of
+from grpo_studio.settings import BUNDLED_REWARDS, Settings
+from grpo_studio.store.verifier_files import verifiers_in
+from grpo_studio.verifiers import LoadFailure, Registry, VerifierSpec, discover, parts, problems_of
+from grpo_studio.verifiers.contract import GIVEN_COLUMNS
+from grpo_studio.verifiers.judge_examples import check_examples
+
+ROWS_FOR_COLUMNS = 1000
+SHOWN = 3
+"""At most so many of the examples that fail are told of each verifier."""
+_examples: Remembered[list[str]] = Remembered()
+
+
+def verifier_problems(
+    config: RunConfig, settings: Settings, samples: Sequence[Sample] | None, notes: list[str]
+) -> Iterator[Problem]:
+    """Everything about the rewards; adds to `notes`. `samples` are the training rows, None when there are no data."""
+    registry = discover(settings.rewards_dirs)
+    parts.configure(settings.rewards_dirs)  # verifiers that call others look there when they are checked
+    used = {name for reward in config.rewards for name in (reward.verifier, *verifiers_in(reward.params))}
+    notes += [
+        f"{failure.path.name} in rewards/ cannot be used: {failure.message}"
+        for failure in registry.failures
+        if not any(_concerns(failure, name, registry) for name in used)
+    ]
+    sound: list[tuple[int, RewardSettings]] = []
+    for index, reward in enumerate(config.rewards):
+        found = list(_problems_of_one(index, reward, registry, settings, samples, notes))
+        found = found or list(_example_problems(index, reward, registry, settings))
+        yield from found
+        if not found:
+            sound.append((index, reward))
+    sandbox = sandbox_note(used)
+    if sandbox is not None:
+        notes.append(sandbox.text)
+    if samples is not None:
+        specs = {index: registry.get(reward.verifier) for index, reward in sound}
+        yield from gold_problems(config, settings, sound, specs, samples, notes)
+
+
+def _problems_of_one(
+    index: int,
+    reward: RewardSettings,
+    registry: Registry,
+    settings: Settings,
+    samples: Sequence[Sample] | None,
+    notes: list[str],
+) -> Iterator[Problem]:
+    field = f"rewards.{index}"
+    names = [reward.verifier, *verifiers_in(reward.params)]
+    broken = [(name, failure) for name in names for failure in registry.failures if _concerns(failure, name, registry)]
+    if broken:
+        name, failure = broken[0]
+        fix = "mend the file" if name not in registry.specs else "rename one of them"
+        yield Problem(f"{field}.verifier", f"{failure.path.name} cannot be used: {failure.message}", fix)
+        return
+    try:
+        spec = registry.get(reward.verifier)
+    except StudioError as error:
+        yield problem_of(f"{field}.verifier", error)
+        return
+    columns = None if samples is None else {name for sample in samples[:ROWS_FOR_COLUMNS] for name in sample.columns}
+    have = columns | set(GIVEN_COLUMNS) if columns is not None else _all_columns(names, registry)
+    for message in problems_of(spec, reward.params, have):
+        what, _, fix = message.rpartition("; ")
+        yield Problem(f"{field}.params", what or message, fix if what else "see the verifier's file")
+    for name in verifiers_in(reward.params):
+        part = registry.specs.get(name)
+        if part is None:
+            continue  # the verifier that calls it has told of that
+        for column in part.columns:
+            if column not in have and column not in part.optional_columns:
+                needed = f"{name}, a part of {reward.label}, needs a column '{column}'"
+                yield Problem(f"{field}.params", f"{needed}; the data has: {', '.join(sorted(have))}", "leave it out")
+    if samples is not None:
+        notes += _overridden(reward, spec, samples)
+    if spec.place == "trainer":
+        yield from _model_problems(field, reward, spec, settings)
+
+
+def _example_problems(index: int, reward: RewardSettings, registry: Registry, settings: Settings) -> Iterator[Problem]:
+    """What a person's own verifiers make of their own examples; those of the program pass them in its tests."""
+    for name in (reward.verifier, *verifiers_in(reward.params)):
+        spec = registry.get(name)
+        if spec.path.parent == BUNDLED_REWARDS:
+            continue
+        key = (name, spec.path, spec.path.stat().st_mtime_ns, settings.rewards_dirs)
+        for message in _examples.get(key, partial(check_examples, spec, settings.rewards_dirs))[:SHOWN]:
+            yield Problem(f"rewards.{index}.verifier", message, "mend the verifier, or its example")
+
+
+def _concerns(failure: LoadFailure, name: str, registry: Registry) -> bool:
+    """Whether a failure is why a verifier is not there, by its file's name, or is a second verifier of that name."""
+    missing = name not in registry.specs and failure.path.stem == name
+    return missing or failure.message.startswith(f"verifier '{name}' of ")
+
+
+def _all_columns(names: Iterable[str], registry: Registry) -> set[str]:
+    """What those verifiers name: there are no data to compare with, which is a problem of its own."""
+    return {column for name in names if name in registry.specs for column in registry.specs[name].columns}
+
+
+def _overridden(reward: RewardSettings, spec: VerifierSpec, samples: Sequence[Sample]) -> Iterator[str]:
+    """Columns of the data that a verifier does not see, since a run gives its own of that name."""
+    for name in GIVEN_COLUMNS:
+        if not spec.takes(name):
+            continue
+        differs = any(
+            name in sample.columns and (name != "prompt" or sample.columns[name] != sample.question)
+            for sample in samples[:ROWS_FOR_COLUMNS]
+        )
+        if differs:
+            what = "the question as it is asked" if name == "prompt" else "the completion's length in tokens"
+            yield f"{reward.label} is given {what} as '{name}', not the data set's own column of that name"
+
+
+def _model_problems(field: str, reward: RewardSettings, spec: VerifierSpec, settings: Settings) -> Iterator[Problem]:
+    params = spec.with_defaults(reward.params)
+    model = params.get("model")
+    if not isinstance(model, str):
+        return  # told already: it must be given, as text
+    try:
+        source_of(model, params.get("revision"), settings.cache)
+    except ModelError as error:
+        yield problem_of(f"{field}.params", f"the reward model {model}: {error}")
