@@ -43,6 +43,7 @@ bench: $(VENV)/dev
 	$(BIN)/python -m bench.recording
 	$(BIN)/python -m bench.allocator
 	$(BIN)/python -m bench.idle_page
+	$(BIN)/python -m bench.verifiers
 
 pictures: $(VENV)/dev
 	sh tools/require_chromium.sh

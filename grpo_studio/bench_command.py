@@ -16,6 +16,7 @@ from grpo_studio.errors import ConfigError, ModelError, UsageError, VerifierErro
 from grpo_studio.naming import nearest_names
 from grpo_studio.rules import inspect
 from grpo_studio.settings import Settings
+from grpo_studio.verifiers import parts
 from grpo_studio.verifiers.bench import (
     BenchRows,
     GoldReport,
@@ -169,6 +170,7 @@ def _config(raw: Mapping[str, Any]) -> RunConfig:
 
 def _require_usable(config: RunConfig, rows: BenchRows, settings: Settings) -> None:
     """Raises VerifierError with all that is wrong with the use of the verifiers."""
+    parts.configure(settings.rewards_dirs)  # verifiers that call others look there when they are checked
     registry = discover(settings.rewards_dirs)
     columns = {name for sample in rows.samples[:1000] for name in sample.columns}
     problems = [

@@ -25,7 +25,7 @@ _OPERATOR = re.compile(rf"[\\{_OPERATORS}]")
 def check(numbers: list[Any] | None, use_all: bool) -> str | None:
     """The numbers, when they are given here and not by a column."""
     if numbers is not None and _numbers(numbers) is None:
-        return f"numbers is {numbers!r:.80}; give from 1 to {_MOST_NUMBERS} of them, or none for those of column 'nums'"
+        return f"numbers is {numbers!r:.80}; give from 1 to {_MOST_NUMBERS} of them, or none for those of a column"
     return None
 
 
@@ -57,13 +57,14 @@ def ideal(answer: Any = None, nums: Any = None, *, numbers: Any = None, use_all:
     ],
     check=check,
     ideal=ideal,
+    from_columns=("numbers",),
 )
 def countdown(
     completion: str, answer: Any, nums: Any = None, *, numbers: list[Any] | None = None, use_all: bool = True
 ) -> Verdict:
     """An equation whose value is the target in `answer` and that uses each number exactly once: 1 or 0.
 
-    The numbers are the param `numbers`, or else those of the column `nums`. With `use_all` off some of them may be
+    The numbers are the param `numbers`, or else those of the column `numbers` or `nums`. With `use_all` off some of them may be
     left out. The equation is what the answer tags hold, or the last box, or the last arithmetic in the last line, after
     the thinking; a tail '= 24' must be true. + - * / and brackets are known, and a minus in front of a number or a
     bracket; values are exact. Powers and anything else score 0. A gold list holds alternatives.
@@ -73,7 +74,7 @@ def countdown(
         shown = "an integer" if isinstance(answer, int) else f"{answer!r:.100}"
         return Verdict(None, f"the gold answer is no target number of a usual size: {shown}")
     if given is None:
-        return Verdict(None, "no numbers: give the param 'numbers' or a column 'nums'")
+        return Verdict(None, "no numbers: give the param 'numbers', or a column 'numbers' or 'nums'")
     try:
         written = _written(completion)
         equation = read_equation(written)

@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from grpo_studio.errors import DataError, VerifierError
+from grpo_studio.verifiers.discovery import discover
 from grpo_studio.verifiers.judge import Judge, JudgeRequest, Score
 
+TIME_LIMIT = 2.5
 _TOLERANCE = 1e-6
 
 
@@ -41,9 +43,13 @@ class _Case:
     expected: float | None
     params: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def setting(self) -> tuple[str, str]:
+        return self.reward, json.dumps(self.params, sort_keys=True)
+
 
 def run_cases(
-    path: Path, registry_dirs: Sequence[Path], only: set[str] | None = None, time_limit: float = 5.0
+    path: Path, registry_dirs: Sequence[Path], only: set[str] | None = None, time_limit: float = TIME_LIMIT
 ) -> list[CaseResult]:
     """The results in the file's order; `only` keeps the cases of these rewards (and lines that cannot be read).
 
@@ -54,7 +60,7 @@ def run_cases(
     except OSError as error:
         raise DataError(f"cannot read the cases in {path}: {error.strerror or error}") from error
     results: list[CaseResult] = []
-    groups: dict[tuple[str, str], list[_Case]] = {}
+    cases: list[_Case] = []
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
@@ -65,10 +71,8 @@ def run_cases(
             results.append(CaseResult(f"line {number}", number, "", False, None, None, reason))
             continue
         if only is None or case.reward in only:
-            # One judge for each distinct setting of a verifier.
-            groups.setdefault((case.reward, json.dumps(case.params, sort_keys=True)), []).append(case)
-    for cases in groups.values():
-        results.extend(_run_group(cases, registry_dirs, time_limit))
+            cases.append(case)
+    results.extend(_judged(cases, registry_dirs, time_limit))
     return sorted(results, key=lambda result: result.line)
 
 
@@ -78,16 +82,38 @@ def summary(results: Sequence[CaseResult]) -> str:
     return f"{passed} passed, {len(results) - passed} failed"
 
 
-def _run_group(cases: Sequence[_Case], directories: Sequence[Path], time_limit: float) -> list[CaseResult]:
-    request = JudgeRequest(cases[0].reward, cases[0].params)
-    try:
-        judge = Judge([request], directories, time_limit)
-    except VerifierError as error:
-        reason = f"no such verifier: {error}"
-        return [CaseResult(c.id, c.line, c.reward, False, c.expected, None, reason) for c in cases]
-    with judge:
-        scores = judge.score([case.completion for case in cases], {"answer": [case.answer for case in cases]})[0]
-    return [_result(case, score) for case, score in zip(cases, scores, strict=True)]
+def _judged(cases: Sequence[_Case], directories: Sequence[Path], time_limit: float) -> list[CaseResult]:
+    """All cases through one judge, with a request for each distinct setting of a verifier."""
+    results: list[CaseResult] = []
+    requests: dict[tuple[str, str], JudgeRequest] = {}
+    faults = _faults({case.reward for case in cases}, directories)
+    kept: list[_Case] = []
+    for case in cases:
+        if case.reward in faults:
+            results.append(CaseResult(case.id, case.line, case.reward, False, case.expected, None, faults[case.reward]))
+        else:
+            kept.append(case)
+            requests.setdefault(case.setting, JudgeRequest(case.reward, case.params))
+    places = {setting: place for place, setting in enumerate(requests)}
+    with Judge(list(requests.values()), directories, time_limit) as judge:
+        scores = judge.score_each(
+            [places[case.setting] for case in kept],
+            [case.completion for case in kept],
+            {"answer": [case.answer for case in kept]},
+        )
+    return results + [_result(case, score) for case, score in zip(kept, scores, strict=True)]
+
+
+def _faults(names: set[str], directories: Sequence[Path]) -> dict[str, str]:
+    """Why cases of these rewards cannot be judged, for those that cannot."""
+    registry, faults = discover(directories), {}
+    for name in names:
+        try:
+            if registry.get(name).place != "judge":
+                faults[name] = f"{name} is scored by the trainer on its device, not by a judge process"
+        except VerifierError as error:
+            faults[name] = f"no such verifier: {error}"
+    return faults
 
 
 def _result(case: _Case, score: Score) -> CaseResult:

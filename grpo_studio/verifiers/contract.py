@@ -30,6 +30,8 @@ Place = Literal["judge", "trainer"]
 GIVEN_COLUMNS: Final = ("prompt", "completion_tokens")
 """Given with every sampled completion: the prompt's text, and the completion's length in tokens (an int)."""
 SPEC_ATTRIBUTE: Final = "__verifier_spec__"
+MARKED: Final = "__marked_verifiers__"
+"""The global name under which a module keeps every spec made in it: also of a function whose name was taken over."""
 _THOUGHT_BLOCKS: Final = frozenset({"thinking", "reasoning", "redacted_thinking"})
 
 
@@ -71,7 +73,8 @@ class VerifierSpec:
     - `warm` runs once in each judge process before its first item: slow imports and compiled tables belong there;
     - `seconds` returns how long one item may rightly take (code that runs tests); the judge waits at least as long.
     `ideal`, called with the columns and params by name, returns a completion that deserves the highest score for this
-    gold, or None when the gold cannot be read. `place` is who scores: a judge process, or the trainer on its device.
+    gold, or None when the gold cannot be read. A param of `from_columns` that is not set has the value of the column of
+    its name, where there is one. `place` is who scores: a judge process, or the trainer on its device.
     """
 
     name: str
@@ -89,6 +92,13 @@ class VerifierSpec:
     seconds: Callable[..., float] | None = None
     ideal: Callable[..., str | None] | None = None
     place: Place = "judge"
+    from_columns: frozenset[str] = frozenset()
+
+    def takes(self, column: str) -> bool:
+        """Whether it is called with this column; with `**columns`, a param or the completion hides one of its name."""
+        if column in self.columns or column in self.from_columns:
+            return True
+        return self.all_columns and column != "completion" and column not in self.params
 
     def with_defaults(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """`params`, with the defaults of those that are not given; a required one that is missing stays missing."""
@@ -103,6 +113,7 @@ def verifier(
     seconds: Callable[..., float] | None = None,
     ideal: Callable[..., str | None] | None = None,
     place: Place = "judge",
+    from_columns: Sequence[str] = (),
 ) -> Callable[[Function], Function]:
     """Mark a function as a verifier. It is returned unchanged, with its spec attached.
 
@@ -112,9 +123,18 @@ def verifier(
 
     def mark(function: Function) -> Function:
         spec = replace(
-            _describe(function, examples), check=check, warm=warm, seconds=seconds, ideal=ideal, place=place
+            _describe(function, examples),
+            check=check,
+            warm=warm,
+            seconds=seconds,
+            ideal=ideal,
+            place=place,
+            from_columns=frozenset(from_columns),
         )
+        if strange := sorted(spec.from_columns - set(spec.params)):
+            raise VerifierError(f"verifier '{spec.name}' has no param '{strange[0]}' to fill from a column")
         setattr(function, SPEC_ATTRIBUTE, spec)
+        function.__globals__.setdefault(MARKED, []).append(spec)
         return function
 
     return mark
@@ -165,6 +185,19 @@ def _block_text(block: Any) -> str:
     return ""
 
 
+def _example(name: str, number: int, given: Any) -> Example:
+    """Raises VerifierError for what is no example."""
+    try:
+        completion, values, expected = given
+        score = None if expected is None else float(expected)
+        if isinstance(expected, str) or not isinstance(values, Mapping) or (score is not None and score != score):
+            raise TypeError
+    except (TypeError, ValueError):
+        form = "(completion, {column or param: value}, expected score or None)"
+        raise VerifierError(f"verifier '{name}': example {number} is {given!r:.80}; it must be {form}") from None
+    return Example(completion, values, score)
+
+
 def _describe(
     function: Callable[..., Any],
     examples: Sequence[tuple[Any, Mapping[str, Any], float | None]],
@@ -203,7 +236,7 @@ def _describe(
         function=function,
         columns=tuple(columns[1:]),
         params=params,
-        examples=tuple(Example(*example) for example in examples),
+        examples=tuple(_example(name, number, example) for number, example in enumerate(examples, start=1)),
         optional_columns=frozenset(optional),
         annotations={key: annotations[key] for key in params if key in annotations},
         all_columns=all_columns,

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
-import importlib.util
 import math
-import sys
-import traceback
 import types
 import typing
-import zlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +12,10 @@ from typing import Any
 
 from grpo_studio.errors import VerifierError
 from grpo_studio.naming import nearest_names
-from grpo_studio.verifiers.contract import REQUIRED, VerifierSpec, spec_of
+from grpo_studio.verifiers.contract import GIVEN_COLUMNS, REQUIRED, VerifierSpec
+from grpo_studio.verifiers.loading import LOAD_LIMIT, load_all, load_checked, load_file, load_in_this_process
+
+__all__ = ["LoadFailure", "Registry", "discover", "load_checked", "load_file", "load_in_this_process", "problems_of"]
 
 
 @dataclass(frozen=True)
@@ -42,41 +40,18 @@ class Registry:
         raise VerifierError(f"no verifier {name!r}; {nearest_names(name, sorted(self.specs))}")
 
 
-def discover(directories: Sequence[Path]) -> Registry:
+def discover(directories: Sequence[Path], load_limit: float = LOAD_LIMIT) -> Registry:
     """Load every `*.py` of the folders, in their order, then by file name; the first verifier of a name stays.
 
     A folder that does not exist is an empty one (a new home has no `rewards/` yet). Files that begin with an
-    underscore are skipped.
+    underscore are skipped. `load_limit` is in seconds, for one file.
     """
     registry = Registry()
-    for directory in dict.fromkeys(Path(directory).resolve() for directory in directories):
-        for path in sorted(directory.glob("*.py")):
-            if not path.name.startswith("_"):
-                _add_file(registry, path)
+    folders = dict.fromkeys(Path(directory).resolve() for directory in directories)
+    paths = [path for folder in folders for path in sorted(folder.glob("*.py")) if not path.name.startswith("_")]
+    for path, found in load_all(paths, load_limit):
+        _add_file(registry, path, found)
     return registry
-
-
-def load_file(path: Path) -> list[VerifierSpec]:
-    """The verifiers that one file defines. Raises VerifierError, whatever the file itself raised."""
-    # The name must be unique for each path: two folders may both hold a my_rule.py.
-    name = f"grpo_studio_reward_{path.stem}_{zlib.crc32(str(path).encode()):08x}"
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        raise VerifierError(f"{path} cannot be loaded as Python")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    try:
-        # A file that prints while it loads must not spoil the one JSON document of `--json`.
-        with contextlib.redirect_stdout(sys.stderr):
-            spec.loader.exec_module(module)
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:  # SystemExit and the like are failures of that file, not of the app.
-        sys.modules.pop(name, None)
-        raise VerifierError(_explain(error, path)) from error
-    values = vars(module).values()
-    # One imported from elsewhere belongs to the file that defines it.
-    return [found for value in values if (found := spec_of(value)) and found.function.__module__ == name]
 
 
 def problems_of(spec: VerifierSpec, params: Mapping[str, Any], columns: Collection[str]) -> list[str]:
@@ -96,31 +71,24 @@ def problems_of(spec: VerifierSpec, params: Mapping[str, Any], columns: Collecti
     if not problems and spec.check is not None:
         problems.extend(_checked(spec, params))
     for column in spec.columns:
-        if column not in columns and column not in spec.optional_columns:
+        if column not in columns and column not in spec.optional_columns and column not in GIVEN_COLUMNS:
             found = ", ".join(sorted(columns)) or "none"
             problems.append(f"{spec.name} needs a column '{column}'; the data has: {found}")
     return problems
 
 
-def _add_file(registry: Registry, path: Path) -> None:
-    try:
-        specs = load_file(path)
-    except VerifierError as error:
-        registry.failures.append(LoadFailure(path, str(error)))
+def _add_file(registry: Registry, path: Path, found: list[VerifierSpec] | str) -> None:
+    if isinstance(found, str):
+        registry.failures.append(LoadFailure(path, found))
         return
-    if not specs:
-        registry.failures.append(LoadFailure(path, f"{path} defines no function marked with @verifier"))
-    for spec in specs:
+    if not found:
+        what = "is empty" if not path.stat().st_size else "defines no function marked with @verifier"
+        registry.failures.append(LoadFailure(path, f"{path} {what}"))
+    for spec in found:
         first = registry.specs.setdefault(spec.name, spec)
         if first is not spec:
             message = f"verifier '{spec.name}' of {path} is refused: {first.path} already has one of that name"
             registry.failures.append(LoadFailure(path, message))
-
-
-def _explain(error: BaseException, path: Path) -> str:
-    message = f"{type(error).__name__}: {error}".strip().rstrip(":")
-    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
-    return f"{message} (line {lines[-1]})" if lines else message
 
 
 def _checked(spec: VerifierSpec, params: Mapping[str, Any]) -> list[str]:
@@ -153,7 +121,7 @@ def _fits(value: Any, expected: Any) -> bool:
     wanted = origin or expected
     if wanted is None or wanted is type(None):
         return value is None
-    if not isinstance(wanted, type):
+    if wanted is Any or not isinstance(wanted, type):  # Any is a class from Python 3.11 on
         return True
     if wanted is float:
         return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)

@@ -1,126 +1,93 @@
-"""The process that runs verifiers: `python -m grpo_studio.verifiers.judge_child PARENT_PID MEMORY_LIMIT`.
+"""The process that runs verifiers: `python -m grpo_studio.verifiers.judge_child PARENT_PID MEMORY_LIMIT BOARD`.
 
 Protocol, one JSON document a line, on duplicates of fd 0 and 1 that verifiers do not know of:
-in first   {"requests": [{"path", "name", "params"}]}        out  {"problems": [message or null, for each request]}
-in a batch {"rows": [[completion, {column: value}]], "items": [[request, row]]}
-                                   out, for each item and in order, {"kind", "value", "reason", "extracted", "seconds"}
-A `kind` is `ok`, `abstained` or `raised`. Each answer is written at once: silence is how the parent tells which
-item hangs. What a verifier prints goes nowhere; the environment was emptied by the parent.
+in first   {"directories": [path], "requests": [{"path", "name", "params"}, or null for one that is given up]}
+                                   out  {"problems": [message or null, for each request], "seconds": [number]}
+in a unit  {"unit", "first", "items": [request, place, request, place, ...], "texts": [...], "columns": {name: [...]}}
+                                   out  [unit, place of the first answer among the items, [answer...], done], some times
+An answer is [kind, value, reason, extracted, seconds], its kind `raised` or one of `judge_score.RETURNED`. A text of
+null asks for the ideal completion. `first` is the number of the unit's first item, counted over this child's life.
+
+Answers are kept back for a moment, since writing each one costs more than most verifiers do. What tells the parent
+which item hangs, or has ended this process, is the board, a page of shared memory: the number of the current item is
+written to it before the item is judged. There the parent says, too, past which item the rest is no longer wanted.
+What a verifier prints goes nowhere; the environment was emptied by the parent.
 """
 
 from __future__ import annotations
 
 import faulthandler
 import json
-import math
-import numbers
+import mmap
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from grpo_studio.errors import VerifierError
-from grpo_studio.verifiers.contract import Verdict, VerifierSpec
-from grpo_studio.verifiers.discovery import load_file, problems_of
+from grpo_studio.verifiers.judge_prepared import Prepared, prepare
+from grpo_studio.verifiers.judge_process import BOARD_BYTES, CURRENT, LAST_WANTED
 from grpo_studio.verifiers.lifeline import die_with_parent, limit_memory
+from grpo_studio.verifiers.loading import load_in_this_process
+from grpo_studio.verifiers.parts import configure
 
-LONGEST_NOTE = 500
+_MOST_HELD = 64
+_LONGEST_HELD = 0.02  # seconds
 
 
 def main() -> None:
-    """Serve batches until the pipe ends."""
-    parent, memory = (int(argument) for argument in sys.argv[1:3])
+    """Serve units until the pipe ends."""
+    parent, memory, descriptor = (int(argument) for argument in sys.argv[1:4])
     die_with_parent(parent)
     limit_memory(memory)
+    board = memoryview(mmap.mmap(descriptor, BOARD_BYTES)).cast("Q")
+    os.close(descriptor)
     requests, answers = os.fdopen(os.dup(0), "rb"), os.dup(1)
     nowhere = os.open(os.devnull, os.O_RDWR)
     os.dup2(nowhere, 0)
     os.dup2(nowhere, 1)
     faulthandler.enable()  # A crash in C code leaves its traceback in the worker's log.
 
-    judged = [_prepare(request) for request in json.loads(requests.readline())["requests"]]
-    _send(answers, {"problems": [one if isinstance(one, str) else None for one in judged]})
+    setup = json.loads(requests.readline())
+    load_in_this_process()
+    configure([Path(directory) for directory in setup["directories"]])
+    judged: list[Prepared | str] = []
+    for number, request in enumerate(setup["requests"], start=1):
+        board[CURRENT] = number
+        judged.append(prepare(request) if request else "it is given up")
+    board[CURRENT] = 0
+    problems = [one if isinstance(one, str) else None for one in judged]
+    _send(answers, {"problems": problems, "seconds": [0.0 if isinstance(one, str) else one.seconds for one in judged]})
     for line in requests:
-        batch = json.loads(line)
-        for request, row in batch["items"]:
-            completion, columns = batch["rows"][row]
-            call = judged[request]
-            assert not isinstance(call, str), "the parent never sends an item of a request that has a problem"
-            _send(answers, _judge(call[0], call[1], completion, columns))
+        _serve(json.loads(line), judged, board, answers)
 
 
-def _send(channel: int, document: Mapping[str, Any]) -> None:
+def _serve(unit: Mapping[str, Any], judged: list[Prepared | str], board: memoryview, channel: int) -> None:
+    items, texts, columns = unit["items"], unit["texts"], unit["columns"]
+    number, count, process = unit["first"], len(items) // 2, os.getpid()
+    held: list[list[Any]] = []
+    sent, flushed = 0, time.perf_counter()
+    for place in range(count):
+        board[CURRENT] = number + place
+        if 0 < board[LAST_WANTED] < number + place:
+            count = place
+            break
+        prepared, row = judged[items[2 * place]], items[2 * place + 1]
+        assert not isinstance(prepared, str), "the parent never sends an item of a request that has a problem"
+        held.append(prepared.judge(texts[row], columns, row))
+        if os.getpid() != process:
+            os._exit(0)  # a fork that the verifier made and forgot to end
+        if len(held) >= _MOST_HELD or time.perf_counter() - flushed > _LONGEST_HELD:
+            _send(channel, [unit["unit"], sent, held, False])
+            sent, held, flushed = place + 1, [], time.perf_counter()
+    _send(channel, [unit["unit"], sent, held, True])
+
+
+def _send(channel: int, document: Any) -> None:
     data = json.dumps(document).encode() + b"\n"
     while data:
         data = data[os.write(channel, data) :]
-
-
-def _prepare(request: Mapping[str, Any]) -> tuple[VerifierSpec, dict[str, Any]] | str:
-    """The verifier and its params, or why this request cannot be judged at all."""
-    try:
-        specs = {spec.name: spec for spec in load_file(Path(request["path"]))}
-    except VerifierError as error:
-        return f"{request['path']} does not load in the judge process: {error}"
-    if request["name"] not in specs:
-        return f"{request['path']} no longer defines '{request['name']}'"
-    spec = specs[request["name"]]
-    problems = problems_of(spec, request["params"], spec.columns)
-    return "; ".join(problems) if problems else (spec, dict(request["params"]))
-
-
-def _judge(
-    spec: VerifierSpec, params: Mapping[str, Any], completion: str, columns: Mapping[str, Any]
-) -> dict[str, Any]:
-    began = time.perf_counter()
-    try:
-        # By name, since one that is left out takes its default; 'completion' itself is always first.
-        given = {name: columns[name] for name in spec.columns if name in columns}
-        answer = _as_answer(spec.name, spec.function(completion, **given, **params))
-    except BaseException as error:  # SystemExit too: nothing that a verifier raises may end the judge.
-        answer = {"kind": "raised", "reason": _cut(_described(error))}
-    answer["seconds"] = time.perf_counter() - began
-    return answer
-
-
-def _as_answer(name: str, returned: Any) -> dict[str, Any]:
-    verdict = returned if isinstance(returned, Verdict) else Verdict(returned)
-    note = {"reason": _cut(verdict.reason), "extracted": None}
-    if verdict.extracted is not None:
-        note["extracted"] = _cut(verdict.extracted)
-    score: Any = verdict.score
-    if score is None:
-        return {"kind": "abstained", **note, "reason": note["reason"] or f"{name} abstained"}
-    if not isinstance(score, numbers.Real):
-        wrong = (
-            f"{name} returned {_shown(score)} ({type(score).__name__}); a verifier returns a number, None or a Verdict"
-        )
-        return {"kind": "abstained", **note, "reason": _cut(wrong)}
-    try:
-        value = float(score)
-    except OverflowError:
-        value = math.inf
-    if not math.isfinite(value):
-        return {"kind": "abstained", **note, "reason": f"{name} returned {value}, which is not a finite number"}
-    return {"kind": "ok", "value": value, **note}
-
-
-def _described(error: BaseException) -> str:
-    return f"{type(error).__name__}: {_shown(error, str)}".rstrip(": ")
-
-
-def _shown(value: Any, how: Callable[[Any], str] = repr) -> str:
-    """`how` may be code of the verifier's own making, which can raise as well."""
-    try:
-        return str(how(value))[:200]
-    except Exception as error:
-        return f"(cannot be shown: {type(error).__name__})"
-
-
-def _cut(text: Any) -> str:
-    note: str = text if isinstance(text, str) else _shown(text, str)
-    return note if len(note) <= LONGEST_NOTE else note[: LONGEST_NOTE - 1] + "…"
 
 
 if __name__ == "__main__":

@@ -1,90 +1,115 @@
-"""One judge child and its pipes, as the parent sees them: start, send a batch, read answers by a deadline, kill.
+"""One judge child as the parent sees it: its pipes, its progress, its end.
 
-Nothing here blocks without a limit, whatever the child does, and it works from any thread: no signals, no alarms.
+Nothing here blocks, whatever the child does, and it works from any thread: no signals, no alarms. `read` and `flush`
+are called when `poll` says so.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
+import mmap
 import os
-import select
 import signal
-import subprocess
 import sys
-import threading
+import tempfile
 import time
-from collections import deque
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-MEMORY_LIMIT = 4 * 1024**3
-START_LIMIT = 60.0  # the imports of slow verifiers (sympy) on a busy machine
-_LONGEST_LINE = 1 << 20
-_PASSED_ON = ("PATH", "LD_LIBRARY_PATH", "TMPDIR")
-_starter: list[ThreadPoolExecutor] = []
-_starter_lock = threading.Lock()
+from grpo_studio.verifiers.judge_spawn import spawn
+
+MEMORY_LIMIT: Final = 4 * 1024**3
+BOARD_BYTES: Final = mmap.PAGESIZE
+CURRENT, LAST_WANTED = 0, 1
+"""Cells of the board, 8 bytes each: the item that the child is at, and the last one that it need still judge."""
+_LONGEST_LINE: Final = 1 << 23
 
 
 class JudgeDied(Exception):
-    """The child ended, or broke the protocol, before it answered."""
-
-
-class JudgeTimeout(Exception):
-    """The child did not answer in time."""
+    """The child ended, or broke the protocol."""
 
 
 class JudgeProcess:
-    """A started child; `problems` holds, for each request, why it cannot be judged (or None)."""
+    """A child that was started. The first document it writes says that it is ready; see `judge_child`."""
 
     def __init__(self, setup: str) -> None:
-        """Start a child and hand it its first line (see `judge_child`). Raises JudgeDied or JudgeTimeout."""
-        self._lines: deque[bytes] = deque()
-        self._rest = b""
-        self._child = _start()
+        """Start a child and hand it its first line. Raises JudgeDied."""
+        self._owner = os.getpid()
+        self._rest: list[bytes] = []
+        self._held = 0
+        self._unsent = memoryview(b"")
+        board = _shared_memory()
         try:
-            self.send(setup, START_LIMIT)
-            self.problems: list[str | None] = list(self.receive(START_LIMIT)["problems"])
+            self._board = mmap.mmap(board, BOARD_BYTES)
+            self._cells = memoryview(self._board).cast("Q")
+            self._child = spawn("grpo_studio.verifiers.judge_child", (MEMORY_LIMIT, board), keep=[board])
+        except OSError as error:
+            raise JudgeDied(str(error)) from error
+        finally:
+            os.close(board)
+        assert self._child.stdin is not None
+        assert self._child.stdout is not None
+        self.requests, self.answers = self._child.stdin.fileno(), self._child.stdout.fileno()
+        try:
+            self.send(setup)
         except BaseException:
             self.kill()
             raise
 
-    def send(self, document: str, limit: float) -> None:
-        """Write one line of JSON. The child reads a whole line before it answers, so this cannot deadlock.
+    def send(self, line: str) -> None:
+        """Write a line, or as much of it as the pipe takes now. Raises JudgeDied.
 
         It is ASCII only: lone surrogates, which no UTF-8 can carry, travel as escapes.
         """
-        assert self._child.stdin is not None
-        channel, deadline = self._child.stdin.fileno(), time.monotonic() + limit
-        data = memoryview(document.encode("ascii") + b"\n")
-        while data:
-            self._wait(channel, select.POLLOUT, deadline)
-            try:
-                data = data[os.write(channel, data) :]
-            except BlockingIOError:
-                continue
-            except OSError as error:
-                raise JudgeDied("the judge process ended") from error
+        self._unsent = memoryview(bytes(self._unsent) + line.encode("ascii") + b"\n")
+        self.flush()
 
-    def receive(self, limit: float) -> dict[str, Any]:
-        """The next answer, within `limit` seconds."""
-        assert self._child.stdout is not None
-        channel, deadline = self._child.stdout.fileno(), time.monotonic() + limit
-        while not self._lines:
-            self._wait(channel, select.POLLIN, deadline)
-            data = os.read(channel, 1 << 16)
-            if not data or len(self._rest) > _LONGEST_LINE:
-                raise JudgeDied(f"the judge process ended ({self._end()})")
-            *lines, self._rest = (self._rest + data).split(b"\n")
-            self._lines.extend(lines)
+    def flush(self) -> None:
+        """Write on. Raises JudgeDied."""
+        while self._unsent:
+            try:
+                self._unsent = self._unsent[os.write(self.requests, self._unsent) :]
+            except BlockingIOError:
+                return
+            except OSError as error:
+                raise JudgeDied(f"the judge process ended ({self._end()})") from error
+
+    @property
+    def unsent(self) -> bool:
+        """Whether `flush` is needed once the pipe can be written to."""
+        return bool(self._unsent)
+
+    def read(self) -> list[Any]:
+        """The documents that have come in whole. Raises JudgeDied at the end of the pipe."""
         try:
-            answer = json.loads(self._lines.popleft())
-        except ValueError as error:
-            raise JudgeDied("the judge process wrote what is not an answer") from error
-        if not isinstance(answer, dict):
+            data = os.read(self.answers, 1 << 18)
+        except BlockingIOError:
+            return []
+        if not data:
+            raise JudgeDied(f"the judge process ended ({self._end()})")
+        *lines, last = data.split(b"\n")
+        if lines:
+            lines[0] = b"".join([*self._rest, lines[0]])
+            self._rest, self._held = [], 0
+        if last:
+            self._rest.append(last)
+            self._held += len(last)
+        if self._held > _LONGEST_LINE:
             raise JudgeDied("the judge process wrote what is not an answer")
-        return answer
+        try:
+            return [json.loads(line) for line in lines]
+        except (ValueError, RecursionError) as error:
+            raise JudgeDied("the judge process wrote what is not an answer") from error
+
+    @property
+    def current(self) -> int:
+        """The item that the child is at, counted from 1 over its life; at set-up, the request it prepares."""
+        return self._cells[CURRENT]
+
+    def stop_after(self, item: int) -> None:
+        """Let it skip all items past this one; 0 takes the word back."""
+        self._cells[LAST_WANTED] = item
 
     def alive(self) -> bool:
         """Whether the child still runs. It is not reaped here: `kill` needs its group's number to be still its own."""
@@ -94,26 +119,25 @@ class JudgeProcess:
             return False
 
     def kill(self) -> None:
-        """End the child and what it started in its group; wait for it."""
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._child.pid, signal.SIGKILL)
+        """End the child and what it started in its group; wait for it. In a fork of its parent: let go of it."""
+        if self._owner == os.getpid():
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._child.pid, signal.SIGKILL)
+            self._child.wait()
         for pipe in (self._child.stdin, self._child.stdout):
             if pipe is not None:
                 with contextlib.suppress(OSError):
                     pipe.close()
-        self._child.wait()
 
     @property
     def pid(self) -> int:
         """The child's process id."""
         return self._child.pid
 
-    def _wait(self, channel: int, event: int, deadline: float) -> None:
-        poll = select.poll()
-        poll.register(channel, event)
-        # Polled once even past the deadline: a parent that was held up itself must not blame the child.
-        if not poll.poll(max(0.0, deadline - time.monotonic()) * 1000):
-            raise JudgeTimeout
+    @property
+    def ours(self) -> bool:
+        """Whether this process started the child, and not one that it was forked from."""
+        return self._owner == os.getpid()
 
     def _end(self) -> str:
         with contextlib.suppress(ChildProcessError):
@@ -127,53 +151,12 @@ class JudgeProcess:
         return "it closed its pipe"
 
 
-def _start() -> subprocess.Popen[bytes]:
-    # PR_SET_PDEATHSIG fires when the *thread* that started the child ends, and a web server's threads come and go:
-    # one thread that lives as long as the process starts all children.
-    with _starter_lock:
-        if not _starter:
-            _starter.append(ThreadPoolExecutor(1, thread_name_prefix="judge-starter"))
-        starting = _starter[0].submit(_spawn)
-    child = starting.result()
-    for pipe in (child.stdin, child.stdout):
-        assert pipe is not None
-        os.set_blocking(pipe.fileno(), False)
-    return child
-
-
-def _spawn() -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-P", "-m", "grpo_studio.verifiers.judge_child", str(os.getpid()), str(MEMORY_LIMIT)]
-    # Its own group: a stop signal for the worker's group must not end the judging of the step that is being
-    # finished, and a kill here takes along what a verifier started.
-    return subprocess.Popen(
-        command,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        bufsize=0,
-        env=_environment(),
-        process_group=0,
-    )
-
-
-def _environment() -> dict[str, str]:
-    """What a child needs to import this package, and nothing that could be a secret."""
-    root = str(Path(__file__).resolve().parents[2])
-    inherited = os.environ.get("PYTHONPATH")
-    return {
-        **{name: os.environ[name] for name in _PASSED_ON if name in os.environ},
-        "PYTHONPATH": os.pathsep.join([root, inherited] if inherited else [root]),
-        "LANG": "C.UTF-8",
-        # Thread pools of numeric libraries reserve address space by the core, which the memory limit counts.
-        "OMP_NUM_THREADS": "1",
-        "OPENBLAS_NUM_THREADS": "1",
-    }
-
-
-def _forget_starter() -> None:
-    global _starter_lock
-    _starter.clear()
-    _starter_lock = threading.Lock()
-
-
-# After a fork the starter's thread does not exist in the child; it starts its own.
-os.register_at_fork(after_in_child=_forget_starter)
+def _shared_memory() -> int:
+    """A descriptor of `BOARD_BYTES` zero bytes that a child can map as well."""
+    if sys.platform == "linux":
+        board = os.memfd_create("judge-board")
+    else:
+        board, name = tempfile.mkstemp()
+        Path(name).unlink()
+    os.ftruncate(board, BOARD_BYTES)
+    return board

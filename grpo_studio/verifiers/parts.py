@@ -83,7 +83,7 @@ def part_ideal(name: str, params: Mapping[str, Any], columns: Mapping[str, Any])
     if part_problems(name, params):
         return None
     spec = spec_named(name)
-    return spec.ideal(**{**columns, **spec.with_defaults(params)}) if spec.ideal is not None else None
+    return spec.ideal(**spec.with_defaults({**columns, **params})) if spec.ideal is not None else None
 
 
 @lru_cache(maxsize=64)

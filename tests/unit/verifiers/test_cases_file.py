@@ -37,7 +37,7 @@ def test_each_line_is_judged_or_says_why_not(tmp_path: Path) -> None:
     assert [result.line for result in results] == [1, 2, 3, 4, 6, 7, 8, 9, 10]
     reasons = [result.reason for result in results]
     assert reasons[1] == "5 is not 4"
-    assert reasons[4].startswith("no such verifier: no verifier 'math_numric'; did you mean math_numeric?")
+    assert reasons[4].startswith("no such verifier: no verifier 'math_numric'; did you mean math_numeric")
     assert [reason.partition(":")[0] for reason in reasons[5:]] == [f"line {n} is not a case" for n in (7, 8, 9, 10)]
     assert summary(results) == "2 passed, 7 failed"
 

@@ -64,6 +64,49 @@ def test_a_verifier_without_examples_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
+    "example",
+    [
+        "text",
+        ("text", {}),
+        ("text", ["answer"], 1.0),
+        ("text", {}, "1.0"),
+        ("text", {}, float("nan")),
+        ("text", {}, [1.0]),
+    ],
+)
+def test_an_example_of_another_form_is_refused_with_its_number(example: Any) -> None:
+    with pytest.raises(VerifierError, match="example 2 is"):
+        verifier(examples=[*EXAMPLES, example])(lambda completion: 1.0)
+
+
+def test_all_columns_are_taken_but_those_that_a_param_or_the_completion_hides() -> None:
+    def rule(completion: str, answer: str, *, size: int = 1, **columns: Any) -> float:
+        return 1.0
+
+    def plain(completion: str, answer: str) -> float:
+        return 1.0
+
+    everything, named = (spec_of(verifier(examples=EXAMPLES)(one)) for one in (rule, plain))
+    assert everything is not None
+    assert named is not None
+    names = ["answer", "other", "size", "completion"]
+    assert [name for name in names if everything.takes(name)] == ["answer", "other"]
+    assert [name for name in names if named.takes(name)] == ["answer"]
+
+
+def test_a_param_can_be_filled_from_a_column_of_its_name() -> None:
+    def rule(completion: str, *, size: int = 1) -> float:
+        return 1.0
+
+    filled = spec_of(verifier(examples=EXAMPLES, from_columns=["size"])(rule))
+    assert filled is not None
+    assert filled.takes("size")
+    assert not filled.takes("answer")
+    with pytest.raises(VerifierError, match="no param 'width'"):
+        verifier(examples=EXAMPLES, from_columns=["width"])(rule)
+
+
+@pytest.mark.parametrize(
     ("value", "text"),
     [
         ("plain", "plain"),

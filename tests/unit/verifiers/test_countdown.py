@@ -112,6 +112,7 @@ def test_any_other_gold_abstains(answer: Any) -> None:
         {"nums": ["7", 5.0, 2]},
         {"nums": "7 5 2"},
         {"nums": "7, 5 and 2"},
+        {"numbers": [7, 5, 2]},
         {"nums": [1], "numbers": [7, 5, 2]},
     ],
 )
@@ -160,3 +161,11 @@ def test_it_works_in_a_judge_process() -> None:
 
 def test_a_gold_too_long_to_print_abstains_too() -> None:
     assert score("<answer>(7+5)*2</answer>", 10**5000) is None
+
+
+def test_a_judge_fills_the_param_from_the_column_and_the_param_wins() -> None:
+    requests = [JudgeRequest("countdown"), JudgeRequest("countdown", {"numbers": [9, 15]})]
+    with Judge(requests, [REWARDS]) as judge:
+        [[by_column], [by_param]] = judge.score(["<answer>(7+5)*2</answer>"], {"answer": ["24"], "numbers": [NUMBERS]})
+    assert by_column.value == 1.0
+    assert by_param.value == 0.0

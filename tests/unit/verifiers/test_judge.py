@@ -71,8 +71,32 @@ def stuck(completion: str, answer):
     """Always hangs."""
     time.sleep(60)
 
-class Evil:
+class Evil(Exception):
     def __repr__(self): raise ValueError("no")
+    __str__ = __repr__
+
+class Leaves(Exception):
+    def __repr__(self): sys.exit(3)
+    __str__ = __repr__
+
+class Slow(Exception):
+    def __repr__(self): time.sleep(60)
+    __str__ = __repr__
+
+class Text(str):
+    def __len__(self): raise ValueError("no")
+    __str__ = __getitem__ = __len__
+
+class Half(float):
+    def __new__(cls, value, shown=""):
+        made = super().__new__(cls, value)
+        made.shown = shown
+        return made
+    def __float__(self): return float.__add__(self, 0.0) if self.shown == "" else float(repr(self.shown))
+
+def throw(error): raise error
+
+fine = poor = 1.0
 
 @verifier(examples=EXAMPLES)
 def odd(completion: str):
@@ -92,7 +116,7 @@ def shown(completion: str, answer, prompt: str = "none"):
 @verifier(examples=EXAMPLES, check=lambda word: "the word is bad" if word == "bad" else None)
 def strict(completion: str, *, word: str):
     """Compares with a word."""
-    return completion == word
+    return float(completion == word)
 
 @verifier(examples=EXAMPLES)
 def parent(completion: str):
@@ -179,31 +203,51 @@ def test_a_verifier_that_always_hangs_abstains_and_is_given_up_in_time(rules: Pa
 
 
 @pytest.mark.parametrize(
-    ("expression", "value", "reason"),
+    ("expression", "value", "outcome", "reason"),
     [
-        ("1", 1.0, ""),
-        ("True", 1.0, ""),
-        ("False", 0.0, ""),
-        ("None", None, "odd abstained"),
-        ("Verdict(None, 'no gold')", None, "no gold"),
-        ("Verdict(True)", 1.0, ""),
-        ("math.nan", None, "odd returned nan"),
-        ("-math.inf", None, "odd returned -inf"),
-        ("10 ** 400", None, "odd returned inf"),
-        ("'1.0'", None, "odd returned '1.0' (str)"),
-        ("[1.0]", None, "odd returned [1.0] (list)"),
-        ("Evil()", None, "odd returned (cannot be shown: ValueError) (Evil)"),
-        ("Verdict('1')", None, "odd returned '1' (str)"),
-        ("__import__('fractions').Fraction(1, 2)", 0.5, ""),
+        ("1", 1.0, "ok", ""),
+        ("Verdict(0.5, 'half')", 0.5, "ok", "half"),
+        ("Half(7.0)", 7.0, "ok", ""),
+        ("__import__('fractions').Fraction(1, 2)", 0.5, "ok", ""),
+        ("None", None, "abstained", "odd abstained"),
+        ("Verdict(None, 'no gold')", None, "abstained", "no gold"),
+        ("True", None, "wrong_type", "odd returned True (bool); return 1.0 instead"),
+        ("Verdict(False)", None, "wrong_type", "odd returned False (bool); return 0.0 instead"),
+        ("'1.0'", None, "wrong_type", "odd returned '1.0' (str); return a number"),
+        ("[1.0]", None, "wrong_type", "odd returned [1.0] (list)"),
+        ("Verdict('1')", None, "wrong_type", "odd returned '1' (str)"),
+        ("1j", None, "wrong_type", "odd returned 1j (complex)"),
+        ("Evil()", None, "wrong_type", "odd returned (cannot be shown: ValueError) (Evil)"),
+        ("Leaves()", None, "wrong_type", "odd returned (cannot be shown: SystemExit) (Leaves)"),
+        ("Verdict(1.0, Evil(), Leaves())", 1.0, "ok", "(cannot be shown: ValueError)"),
+        ("Verdict(1.0, Text('reason'))", 1.0, "ok", "reason"),
+        ("math.nan", None, "non_finite", "odd returned nan"),
+        ("Verdict(-math.inf)", None, "non_finite", "odd returned -inf"),
+        ("10 ** 400", None, "non_finite", "odd returned inf"),
     ],
 )
 def test_what_is_returned_is_checked_with_the_verifiers_name(
-    odd: Judge, expression: str, value: float | None, reason: str
+    odd: Judge, expression: str, value: float | None, outcome: str, reason: str
 ) -> None:
     [[score]] = odd.score([expression], {})
-    assert score.value == value
+    assert (score.value, score.outcome) == (value, outcome)
     assert score.reason.startswith(reason)
-    assert score.outcome == ("abstained" if value is None else "ok")
+
+
+@pytest.mark.parametrize(
+    "expression",
+    ["Slow()", "Verdict(1.0, Slow())", "Verdict(1.0, '', Slow())", "Half(math.nan, Slow())", "throw(Slow())"],
+)
+def test_a_hang_in_printing_a_value_is_killed(rules: Path, expression: str) -> None:
+    scores = once(rules, "odd", ["1.0", expression, "2.0"])
+    assert [(score.value, score.outcome) for score in scores] == [(1.0, "ok"), (0.0, "timeout"), (2.0, "ok")]
+
+
+@pytest.mark.parametrize("kind", ["Evil", "Leaves"])
+def test_an_exception_that_cannot_be_printed_is_caught(odd: Judge, kind: str) -> None:
+    [[score]] = odd.score([f"throw({kind}())"], {})
+    assert (score.value, score.outcome) == (0.0, "error")
+    assert score.reason.startswith(f"{kind}: (cannot be shown")
 
 
 @pytest.fixture(scope="module")
@@ -310,7 +354,7 @@ def test_the_child_dies_with_its_parent_even_by_signal_9(rules: Path, tmp_path: 
         "from grpo_studio.verifiers.judge import Judge, JudgeRequest\n"
         "judge = Judge([JudgeRequest('environment'), JudgeRequest('moody')], [Path(sys.argv[1])], 30)\n"
         "judge.score(['x'], {'answer': ['1']})\n"
-        "print(json.dumps(judge._process.pid), flush=True)\n"
+        "print(json.dumps(judge.pids()[0]), flush=True)\n"
         "judge.score(['hang in C'], {'answer': ['1']})\n"
     )
     worker = subprocess.Popen(
