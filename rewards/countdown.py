@@ -64,10 +64,10 @@ def countdown(
 ) -> Verdict:
     """An equation whose value is the target in `answer` and that uses each number exactly once: 1 or 0.
 
-    The numbers are the param `numbers`, or else those of the column `numbers` or `nums`. With `use_all` off some of them may be
-    left out. The equation is what the answer tags hold, or the last box, or the last arithmetic in the last line, after
-    the thinking; a tail '= 24' must be true. + - * / and brackets are known, and a minus in front of a number or a
-    bracket; values are exact. Powers and anything else score 0. A gold list holds alternatives.
+    The numbers are the param `numbers`, or else those of the column `numbers` or `nums`. With `use_all` off some of
+    them may be left out. The equation is what the answer tags hold, or the last box, or the last arithmetic in the
+    last line, after the thinking; a tail '= 24' must be true. + - * / and brackets are known, and a minus in front of
+    a number or a bracket; values are exact. Powers and anything else score 0. A gold list holds alternatives.
     """
     targets, given = _targets(answer), _numbers(nums if numbers is None else numbers)
     if not targets:

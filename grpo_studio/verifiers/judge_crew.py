@@ -17,6 +17,7 @@ _PATIENCE: Final = 0.3
 _SLACK: Final = 1.0  # seconds past what a verifier says that an item of its may take
 _DEATHS: Final = 2
 _MANY: Final = 64
+_GRACE: Final = 1.0
 
 
 class Crew:
@@ -105,7 +106,13 @@ class Crew:
         seat.process.kill()
 
     def clear(self) -> None:
-        """End all children."""
+        """End all children; those with nothing to do by themselves, together."""
+        idle = [seat for seat in self.seats if seat.ready and seat.idle]
+        for seat in idle:
+            seat.process.ask_to_end()
+        for seat in idle:
+            self.seats.remove(seat)
+            seat.process.kill(_GRACE)
         while self.seats:
             self.dismiss(self.seats[-1])
 

@@ -118,9 +118,21 @@ class JudgeProcess:
         except ChildProcessError:
             return False
 
-    def kill(self) -> None:
-        """End the child and what it started in its group; wait for it. In a fork of its parent: let go of it."""
-        if self._owner == os.getpid():
+    def ask_to_end(self) -> None:
+        """Close its input: a child with nothing to do ends by itself, and ends what it keeps ready in good order."""
+        if self.ours and self._child.stdin is not None:
+            with contextlib.suppress(OSError):
+                self._child.stdin.close()
+
+    def kill(self, grace: float = 0.0) -> None:
+        """End the child and what it started in its group; wait for it. In a fork of its parent: let go of it.
+
+        `grace` is how long, in seconds, a child that was asked to end has for it.
+        """
+        if self.ours:
+            until = time.monotonic() + grace
+            while self.alive() and time.monotonic() < until:
+                time.sleep(0.005)
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._child.pid, signal.SIGKILL)
             self._child.wait()
