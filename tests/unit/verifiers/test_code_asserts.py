@@ -4,18 +4,11 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import pytest
+from code_submission import RIGHT, TESTS, code_asserts, judged
 
-from grpo_studio.verifiers import Verdict, discover
 from grpo_studio.verifiers.sandbox import FORCE_VARIABLE, close_idle
-
-code_asserts = discover([Path(__file__).resolve().parents[3] / "rewards"]).get("code_asserts").function
-
-TESTS = "assert twice(4) == 8\nassert twice(-1) == -2"
-RIGHT = "def twice(n):\n    return 2 * n"
 
 
 @pytest.fixture(autouse=True, scope="module", params=["bubblewrap", "limits"])
@@ -24,12 +17,6 @@ def _level(request: pytest.FixtureRequest) -> Iterator[None]:
         patch.setenv(FORCE_VARIABLE, request.param)
         yield
         close_idle()
-
-
-def judged(code: str, tests: Any = TESTS, **params: Any) -> Verdict:
-    verdict = code_asserts(f"```python\n{code}\n```", tests, **params)
-    assert isinstance(verdict, Verdict)
-    return verdict
 
 
 FAKED = {

@@ -3,30 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
+from code_submission import RIGHT, TESTS, judged
 
-from grpo_studio.verifiers import Verdict, discover
 from grpo_studio.verifiers.sandbox import close_idle
-
-code_asserts = discover([Path(__file__).resolve().parents[3] / "rewards"]).get("code_asserts").function
-
-TESTS = "assert twice(4) == 8\nassert twice(-1) == -2"
-RIGHT = "def twice(n):\n    return 2 * n"
 
 
 @pytest.fixture(autouse=True, scope="module")
 def _no_sandbox_stays() -> Iterator[None]:
     yield
     close_idle()
-
-
-def judged(code: str, tests: Any = TESTS, **params: Any) -> Verdict:
-    verdict = code_asserts(f"```python\n{code}\n```", tests, **params)
-    assert isinstance(verdict, Verdict)
-    return verdict
 
 
 FORMS = {

@@ -10,12 +10,12 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import suppress
 from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pytest
+from child_process import alive, ends
 
 from grpo_studio.errors import VerifierError
 from grpo_studio.verifiers.judge import Judge, JudgeRequest, Score
@@ -369,17 +369,3 @@ def test_the_child_dies_with_its_parent_even_by_signal_9(rules: Path, tmp_path: 
         assert alive(child)
         worker.kill()
     assert ends(child)
-
-
-def alive(pid: int) -> bool:
-    """Whether a process runs; a zombie that nobody has waited for does not."""
-    with suppress(OSError):
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
-    return False
-
-
-def ends(pid: int) -> bool:
-    deadline = time.monotonic() + 5
-    while alive(pid) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    return not alive(pid)
