@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from typing import Any
 
@@ -9,6 +10,10 @@ from grpo_studio.verifiers import Verdict, verifier
 from grpo_studio.verifiers.answer_text import after_thinking, inside_answer_tags, last_statement, normalise
 from grpo_studio.verifiers.gold import accepted_golds
 from grpo_studio.verifiers.numbers import Number, Reading, equal, last_reading, readings
+
+_NEAR = 40
+_OR = re.compile(r"\bor\b|或|还是|または|또는", re.IGNORECASE)
+_LISTED = re.compile(r"(?:[\s,;/&$€£¥*_`.()\[\]]|\band\b|和|と|및|\\(?:text\{)?)*", re.IGNORECASE)
 
 
 def check(tolerance: float) -> str | None:
@@ -64,9 +69,24 @@ def _answer(completion: str) -> Reading:
     if statement is None:
         return last_reading(text) or Reading(None, "", "no number")
     found = readings(statement.text, stated=True)
-    if not found or (statement.exact and len(found) > 1):
+    if not found or (len(found) > 1 and (statement.exact or _is_choice(statement.text, found))):
         return Reading(None, statement.text, "the stated answer is not one number")
     return found[0]
+
+
+def _is_choice(statement: str, found: list[Reading]) -> bool:
+    """Whether several numbers are stated for one: '12 or 13', or nothing but a list, '12, 13 and 14'."""
+    first = found[0].number
+    if first is not None and all(one.number is not None and equal(first, one.number) for one in found):
+        return False  # '0.5 or 1/2'
+    _, _, rest = statement.partition(found[0].text)
+    between = rest.partition(found[1].text)[0]
+    if len(between) < _NEAR and _OR.search(between):
+        return True
+    listed = statement
+    for reading in found:
+        listed = listed.replace(reading.text, " ", 1)
+    return bool(_LISTED.fullmatch(listed))
 
 
 def _gold_numbers(answer: Any) -> list[Number] | str:
