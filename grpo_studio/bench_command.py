@@ -88,7 +88,12 @@ def bench(
             PROMPTS if options.prompts is None else options.prompts,
             options.group_size or config.algorithm.group_size,
         )
-        samples = sample_report(config.rewards, _sampled(request, settings, show), directories)
+        groups = _sampled(request, settings, show)
+
+        def judging(done: int, total: int) -> None:
+            show("judging", done / max(1, total))
+
+        samples = sample_report(config.rewards, groups, directories, progress=judging)
     unread = _reads_nothing(config, golds)
     findings = any(g.unreadable_count or g.ideal_right < g.ideal_checked for g in golds) or any(p.pays for p in probes)
     document = {

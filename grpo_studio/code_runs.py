@@ -1,31 +1,36 @@
-"""Which rewards of a run execute code, and how well this machine shuts it in."""
+"""How well this machine shuts in the code that verifiers run."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from grpo_studio.verifiers.sandbox import BoxEnded, level
 
-PREFIX = "code_"
-"""By their names: the verifiers that execute code in the sandbox."""
-
 
 @dataclass(frozen=True)
-class SandboxNote:
-    """The sandbox in one line; `walled` tells whether code is kept from the files and the network."""
+class SandboxInForce:
+    """Its `level` ("none" when no sandbox can be made), what it does in one line, and whether it is a wall.
 
-    text: str
+    `walled`: code is kept from the files and the network by namespaces of its own.
+    """
+
+    level: str
     walled: bool
+    detail: str
+
+    def told(self, verifiers: Sequence[str]) -> str:
+        """The line about these verifiers, which run code."""
+        names = ", ".join(verifiers)
+        if self.level == "none":
+            return f"{names} abstains: {self.detail}"
+        return f"{names} runs code in a sandbox: {self.detail}"
 
 
-def sandbox_note(verifiers: Iterable[str]) -> SandboxNote | None:
-    """The level in force, found by trying; None when no verifier executes code."""
-    names = sorted({name for name in verifiers if name.startswith(PREFIX)})
-    if not names:
-        return None
+def sandbox_in_force() -> SandboxInForce:
+    """Found by trying, once in a process."""
     try:
         found = level()
     except BoxEnded as error:
-        return SandboxNote(f"{', '.join(names)} abstains: {error}", walled=False)
-    return SandboxNote(f"{', '.join(names)} runs code in a sandbox: {found.detail}", found.name == "bubblewrap")
+        return SandboxInForce("none", False, str(error))
+    return SandboxInForce(found.name, found.name == "bubblewrap", found.detail)

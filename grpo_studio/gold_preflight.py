@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 from grpo_studio.config import RewardSettings, RunConfig
@@ -16,9 +16,10 @@ from grpo_studio.errors import VerifierError
 from grpo_studio.problem import Problem, problem_of
 from grpo_studio.remembered import Remembered
 from grpo_studio.settings import Settings
-from grpo_studio.verifiers import VerifierSpec
+from grpo_studio.verifiers import Registry, VerifierSpec
 from grpo_studio.verifiers.bench.given import reads_gold
 from grpo_studio.verifiers.bench.gold import GoldReport, GoldRow, gold_check
+from grpo_studio.verifiers_used import files_used, verifiers_used
 
 ROWS = 200
 COSTLY_ROWS = 16
@@ -31,7 +32,7 @@ def gold_problems(
     config: RunConfig,
     settings: Settings,
     rewards: Sequence[tuple[int, RewardSettings]],
-    specs: Mapping[int, VerifierSpec],
+    registry: Registry,
     samples: Sequence[Sample],
     notes: list[str],
 ) -> Iterator[Problem]:
@@ -42,7 +43,7 @@ def gold_problems(
     missing = [sample.answer is None or sample.answer == "" for sample in samples]
     there = [place for place, gone in enumerate(missing) if not gone]
     for index, reward in rewards:
-        spec = specs[index]
+        spec = registry.get(reward.verifier)
         if spec.place != "judge" or not samples or not reads_gold(spec):
             continue
         by_answer = "answer" in spec.columns
@@ -56,7 +57,7 @@ def gold_problems(
             notes.append(f"{gone}; {reward.label} abstains on them")
         places = spread(there if by_answer else range(len(samples)), _rows_to_ask(reward, spec))
         try:
-            report = _report(reward, spec, settings, [samples[place] for place in places], places)
+            report = _report(reward, registry, settings, [samples[place] for place in places], places)
         except VerifierError as error:
             yield problem_of(f"rewards.{index}.verifier", error)
             continue
@@ -102,12 +103,13 @@ def _rows(rows: Sequence[GoldRow], count: int) -> str:
 
 
 def _report(
-    reward: RewardSettings, spec: VerifierSpec, settings: Settings, samples: Sequence[Sample], places: Sequence[int]
+    reward: RewardSettings, registry: Registry, settings: Settings, samples: Sequence[Sample], places: Sequence[int]
 ) -> GoldReport:
     """The report of one verifier; the newest are kept, since a form is checked anew at every change of any field."""
     rows = [[place, sample.question, sample.columns] for place, sample in zip(places, samples, strict=True)]
-    file = [str(spec.path), spec.path.stat().st_mtime_ns]
-    about = json.dumps([reward.verifier, reward.label, reward.params, file, rows], default=repr)
+    files = files_used(verifiers_used(reward, registry), registry)
+    folders = [str(folder) for folder in settings.rewards_dirs]
+    about = json.dumps([reward.verifier, reward.label, reward.params, files, folders, rows], default=repr)
     key = hashlib.sha256(about.encode("utf-8", "surrogatepass")).hexdigest()
     numbers = [place + 1 for place in places]
     found = partial(gold_check, [reward], samples, settings.rewards_dirs, shown=SHOWN, numbers=numbers)

@@ -10,10 +10,22 @@ from grpo_studio import hub
 from grpo_studio.catalog import locate
 from grpo_studio.config import RewardSettings
 from grpo_studio.errors import ModelError
+from grpo_studio.verifiers.contract import VerifierSpec
+from grpo_studio.verifiers.loading import is_shipped
 
 REWARD_MODEL = "reward_model"
 """Name of the verifier whose param `model` is one."""
 WRONG_KIND = "it is no sequence-classification model (its config says {found}); give one with a trained head"
+
+
+def place_problem(spec: VerifierSpec) -> str | None:
+    """Why the trainer cannot score by this verifier that asks it to; None when it can, or when a judge does."""
+    if spec.place != "trainer" or (spec.name == REWARD_MODEL and is_shipped(spec.path)):
+        return None
+    return (
+        f"{spec.name} is to be scored by the trainer, which scores by the shipped {REWARD_MODEL} alone; leave out "
+        "place='trainer' in its @verifier"
+    )
 
 
 def source_of(model: str, revision: str | None, cache: Path) -> str:

@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
-from grpo_studio.code_runs import sandbox_note
+from grpo_studio.code_runs import sandbox_in_force
 from grpo_studio.config import RewardSettings, RunConfig
 from grpo_studio.data import Sample
 from grpo_studio.errors import ModelError, StudioError
 from grpo_studio.gold_preflight import gold_problems
 from grpo_studio.problem import Problem, problem_of
 from grpo_studio.remembered import Remembered
-from grpo_studio.reward_models import source_of
-from grpo_studio.settings import BUNDLED_REWARDS, Settings
-from grpo_studio.store.verifier_files import verifiers_in
+from grpo_studio.reward_models import place_problem, source_of
+from grpo_studio.settings import Settings
 from grpo_studio.verifiers import LoadFailure, Registry, VerifierSpec, discover, parts, problems_of
 from grpo_studio.verifiers.contract import GIVEN_COLUMNS
 from grpo_studio.verifiers.judge_examples import check_examples
+from grpo_studio.verifiers.loading import is_shipped
+from grpo_studio.verifiers_used import files_used, runs_code, used_by_all, used_with, verifiers_used
 
 ROWS_FOR_COLUMNS = 1000
 SHOWN = 3
@@ -31,7 +32,7 @@ def verifier_problems(
     """Everything about the rewards; adds to `notes`. `samples` are the training rows, None when there are no data."""
     registry = discover(settings.rewards_dirs)
     parts.configure(settings.rewards_dirs)  # verifiers that call others look there when they are checked
-    used = {name for reward in config.rewards for name in (reward.verifier, *verifiers_in(reward.params))}
+    used = used_by_all(config.rewards, registry)
     notes += [
         f"{failure.path.name} in rewards/ cannot be used: {failure.message}"
         for failure in registry.failures
@@ -44,12 +45,10 @@ def verifier_problems(
         yield from found
         if not found:
             sound.append((index, reward))
-    sandbox = sandbox_note(used)
-    if sandbox is not None:
-        notes.append(sandbox.text)
+    if running := runs_code(used, registry):
+        notes.append(sandbox_in_force().told(running))
     if samples is not None:
-        specs = {index: registry.get(reward.verifier) for index, reward in sound}
-        yield from gold_problems(config, settings, sound, specs, samples, notes)
+        yield from gold_problems(config, settings, sound, registry, samples, notes)
 
 
 def _problems_of_one(
@@ -61,7 +60,7 @@ def _problems_of_one(
     notes: list[str],
 ) -> Iterator[Problem]:
     field = f"rewards.{index}"
-    names = [reward.verifier, *verifiers_in(reward.params)]
+    names = verifiers_used(reward, registry)
     broken = [(name, failure) for name in names for failure in registry.failures if _concerns(failure, name, registry)]
     if broken:
         name, failure = broken[0]
@@ -73,12 +72,15 @@ def _problems_of_one(
     except StudioError as error:
         yield problem_of(f"{field}.verifier", error)
         return
+    if problem := place_problem(spec):
+        yield problem_of(f"{field}.verifier", problem)
+        return
     columns = None if samples is None else {name for sample in samples[:ROWS_FOR_COLUMNS] for name in sample.columns}
     have = columns | set(GIVEN_COLUMNS) if columns is not None else _all_columns(names, registry)
     for message in problems_of(spec, reward.params, have):
         what, _, fix = message.rpartition("; ")
         yield Problem(f"{field}.params", what or message, fix if what else "see the verifier's file")
-    for name in verifiers_in(reward.params):
+    for name in names[1:]:
         part = registry.specs.get(name)
         if part is None:
             continue  # the verifier that calls it has told of that
@@ -94,13 +96,19 @@ def _problems_of_one(
 
 def _example_problems(index: int, reward: RewardSettings, registry: Registry, settings: Settings) -> Iterator[Problem]:
     """What a person's own verifiers make of their own examples; those of the program pass them in its tests."""
-    for name in (reward.verifier, *verifiers_in(reward.params)):
+    for name in verifiers_used(reward, registry):
         spec = registry.get(name)
-        if spec.path.parent == BUNDLED_REWARDS:
+        if is_shipped(spec.path):
             continue
-        key = (name, spec.path, spec.path.stat().st_mtime_ns, settings.rewards_dirs)
+        files = files_used(_used_in_examples(spec, registry), registry)
+        key = (name, spec.path, files, tuple(settings.rewards_dirs))
         for message in _examples.get(key, partial(check_examples, spec, settings.rewards_dirs))[:SHOWN]:
             yield Problem(f"rewards.{index}.verifier", message, "mend the verifier, or its example")
+
+
+def _used_in_examples(spec: VerifierSpec, registry: Registry) -> set[str]:
+    params = [{key: value for key, value in one.values.items() if key in spec.params} for one in spec.examples]
+    return {name for given in params for name in used_with(spec.name, given, registry)}
 
 
 def _concerns(failure: LoadFailure, name: str, registry: Registry) -> bool:

@@ -15,13 +15,10 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
-from grpo_studio.catalog import locate
-from grpo_studio.config import RunConfig
-from grpo_studio.data import is_on_hub
 from grpo_studio.errors import StudioError
+from grpo_studio.hub_use import needs_hub
 from grpo_studio.rank_process import STOPPED_EARLY, leave_word
 from grpo_studio.ranks import LAUNCHER, launch
-from grpo_studio.reward_models import on_hub
 from grpo_studio.settings import Settings
 from grpo_studio.stopping import Outcome, StopFlag, StoppedEarlyError
 from grpo_studio.store.folder import ProcessRecord, RunFolder
@@ -91,14 +88,6 @@ def _rank(folder: RunFolder, process: ProcessRecord) -> int:
     return 0
 
 
-def _needs_hub(config: RunConfig, settings: Settings) -> bool:
-    """Whether a run reads from the Hub or writes to it."""
-    reads = locate(config.model.id, settings.cache).kind == "hub" or is_on_hub(config.dataset.source)
-    reads = reads or any(on_hub(reward, settings.cache) for reward in config.rewards)
-    logs = bool(config.algorithm.extra.get("log_completions_hub_repo"))
-    return reads or logs or config.report.hub_repo is not None or config.report.to == "trackio"
-
-
 def _run(folder: RunFolder, writer: RunWriter) -> Outcome:
     stop = StopFlag()
 
@@ -112,7 +101,7 @@ def _run(folder: RunFolder, writer: RunWriter) -> Outcome:
         stop.request()
     writer.event("preparing", "loading the libraries")
     config, settings = folder.config(), Settings.from_env()
-    if not _needs_hub(config, settings):
+    if not needs_hub(config, settings):
         os.environ["HF_HUB_OFFLINE"] = "1"  # nothing of this run is there: no library shall wait for it
     from grpo_studio.training.session import Session
 

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-import contextlib
 from typing import Any
 
 from grpo_studio.verifiers import Verdict, verifier
-from grpo_studio.verifiers.sandbox import BoxEnded, GoldTests, Limits, level, run_tests, submitted_code
+from grpo_studio.verifiers.sandbox import (
+    BoxEnded,
+    GoldTests,
+    limit_problem,
+    limits_of,
+    run_tests,
+    submitted_code,
+    try_out,
+)
 
 
 def check(partial: bool, seconds: float, memory_mb: int) -> str | None:
     """Limits within which a Python process can start."""
-    if not 0 < seconds <= 600:
-        return f"seconds is {seconds}; it must be above 0 and at most 600"
-    return None if 64 <= memory_mb <= 65536 else f"memory_mb is {memory_mb}; it must be from 64 to 65536"
+    return limit_problem(seconds, memory_mb)
 
 
 def warm(partial: bool, seconds: float, memory_mb: int) -> None:
-    """Find out which sandbox this machine can have; with none, each item abstains with the reason."""
-    with contextlib.suppress(BoxEnded):
-        level()
+    """Find out which sandbox this machine can have."""
+    try_out()
 
 
 def time_for(partial: bool, seconds: float, memory_mb: int) -> float:
@@ -42,6 +46,7 @@ _TESTS = "assert twice(4) == 8\nassert twice(-1) == -2"
     check=check,
     warm=warm,
     seconds=time_for,
+    runs_code=True,
 )
 def code_asserts(
     completion: str,
@@ -55,19 +60,19 @@ def code_asserts(
 ) -> Verdict:
     """The submitted Python code passes all assertions of the gold; it runs in a sandbox.
 
-    The gold is test code, or a list of it: assertions, `def check(candidate)` (called with `entry_point`, else with
-    the last function submitted), `test_...` functions, or unittest classes. The submission is the last fenced Python
-    block after the thinking, or the whole text. `partial` gives the share of assertions that hold. `seconds` is for
-    the submission's part of all tests of one completion. Tests that cannot be read, or fail by themselves, abstain.
+    The gold is test code, or a list of it: assertions, `def check(candidate)` (called with `entry_point`, else with the
+    last function submitted), `test_...` functions, or unittest classes. The submission is the last fenced Python block
+    after the thinking (that defines what they use, where one does), or the whole text. `partial` gives the share of
+    assertions that hold. `seconds` is for the submission's part of all tests of one completion. Tests that cannot be
+    read, or fail by themselves, abstain.
     """
     text = _text(answer)
     if not text:
         return Verdict(None, f"the gold is not test code: {answer!r:.100}")
-    code = submitted_code(completion)
-    limits = Limits(memory=memory_mb << 20, cpu_seconds=int(seconds) + 2)
     tests = GoldTests(text, _text(test_setup_code), entry_point if isinstance(entry_point, str) else None)
+    code = submitted_code(completion, text, tests.entry)
     try:
-        report = run_tests(code, tests, limits, seconds)
+        report = run_tests(code, tests, limits_of(seconds, memory_mb), seconds)
     except BoxEnded as error:
         return Verdict(None, f"no sandbox can be made: {error}")
     if report.fault:

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from grpo_studio.verifiers import Verdict, verifier
-from grpo_studio.verifiers.sandbox import BoxEnded, Limits, level, run_program, submitted_code
+from grpo_studio.verifiers.sandbox import BoxEnded, limit_problem, limits_of, run_program, submitted_code, try_out
 
 
 def check(tolerance: float | None, partial: bool, seconds: float, memory_mb: int) -> str | None:
     """Limits within which a Python process can start, and a tolerance that is one."""
     if tolerance is not None and not 0 < tolerance < 1:
         return f"tolerance is {tolerance}; it must be above 0 and below 1, or none"
-    if not 0 < seconds <= 600:
-        return f"seconds is {seconds}; it must be above 0 and at most 600"
-    return None if 64 <= memory_mb <= 65536 else f"memory_mb is {memory_mb}; it must be from 64 to 65536"
+    return limit_problem(seconds, memory_mb)
 
 
 def warm(tolerance: float | None, partial: bool, seconds: float, memory_mb: int) -> None:
-    """Find out which sandbox this machine can have; with none, each item abstains with the reason."""
-    with contextlib.suppress(BoxEnded):
-        level()
+    """Find out which sandbox this machine can have."""
+    try_out()
 
 
 def time_for(tolerance: float | None, partial: bool, seconds: float, memory_mb: int) -> float:
@@ -47,6 +43,7 @@ _TRIPLE = "```python\nprint(3 * int(input()))\n```"
     check=check,
     warm=warm,
     seconds=time_for,
+    runs_code=True,
 )
 def code_stdin(
     completion: str,
@@ -61,7 +58,8 @@ def code_stdin(
 
     The gold is a list of `{"input", "output"}` or one `{"inputs", "outputs"}`, also as JSON text. Outputs must have the
     same lines, but for space at the end of a line and of the whole. `tolerance`: numbers in them may differ by that
-    much, absolutely or relatively. A program that ends with an error fails that test. `partial` gives the share of
+    much, absolutely or relatively. A program that ends with an error fails that test, and each test begins in an empty
+    folder. `partial` gives the share of
     tests that pass; `seconds` is for all tests of one completion. An empty list or an empty output abstains.
     """
     tests = _tests(answer)
@@ -70,9 +68,8 @@ def code_stdin(
     code = submitted_code(completion)
     if not code.strip():
         return Verdict(0.0, "no code")
-    limits = Limits(memory=memory_mb << 20, cpu_seconds=int(seconds) + 2)
     try:
-        printed = run_program(code, [given for given, _ in tests], limits, seconds)
+        printed = run_program(code, [given for given, _ in tests], limits_of(seconds, memory_mb), seconds)
     except BoxEnded as error:
         return Verdict(None, f"no sandbox can be made: {error}")
     reasons = [

@@ -20,8 +20,11 @@ def check(parts: list[dict[str, Any]], clip: bool) -> str | None:
     for number, one in enumerate(parts, start=1):
         if message := _fault(one):
             return f"part {number}: {message}"
-    if not sum(one.get("weight", 1.0) for one in parts):
+    total = sum(float(one.get("weight", 1.0)) for one in parts)
+    if not total:
         return "the weights of all parts are 0; give one of them a weight above 0"
+    if not math.isfinite(total):
+        return "the weights of all parts sum to more than a number can be; give each one a share, such as 1"
     return None
 
 
@@ -108,8 +111,8 @@ def _fault(one: Any) -> str | None:
         wanted = (int, float) if _KEYS[key] is float else _KEYS[key]
         if not isinstance(value, wanted) or isinstance(value, bool):
             return f"{key} is {value!r:.60}; it must be a {'number' if _KEYS[key] is float else _KEYS[key].__name__}"
-        if isinstance(value, float) and not math.isfinite(value):
-            return f"{key} is {value}; it must be finite"
+        if isinstance(value, (int, float)) and not _finite(value):
+            return f"{key} is {value!r:.60}; it must be finite"
     name, weight, low, high = one["verifier"], one.get("weight", 1.0), one.get("low", 0.0), one.get("high", 1.0)
     if name == "ensemble":
         return "an ensemble cannot be a part of an ensemble; put its parts here, with their weights"
@@ -117,7 +120,17 @@ def _fault(one: Any) -> str | None:
         return f"the weight of {name} is {weight}; it must be 0 or more"
     if low >= high:
         return f"{name} has low {low} and high {high}; low is the score that counts as 0 and must be below high"
+    if not math.isfinite(high - low):
+        return f"{name} has low {low} and high {high}; they are too far apart"
     return next(iter(parts.part_problems(name, one.get("params", {}))), None)
+
+
+def _finite(value: float) -> bool:
+    """Whether it is a finite float; an int can be too large for one."""
+    try:
+        return math.isfinite(value)
+    except OverflowError:
+        return False
 
 
 def _loaded(one: dict[str, Any]) -> parts.Part:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from grpo_studio.config import RewardSettings
 from grpo_studio.errors import StoreError
 from grpo_studio.store.folder import write_whole
 from grpo_studio.verifiers import Registry
+from grpo_studio.verifiers_used import used_by_all
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class KeptFile:
 
 
 def keep_verifiers(rewards: Sequence[RewardSettings], registry: Registry, folder: Path) -> list[KeptFile]:
-    """Copy the files that define the verifiers of a run, those named in params too (parts of an ensemble).
+    """Copy the files that define the verifiers of a run, those that they call too (parts of an ensemble).
 
     Two files of one name are told apart by a number. A verifier is refused when it is found twice, so the folder can
     stand before those that the files came from.
@@ -37,11 +38,10 @@ def keep_verifiers(rewards: Sequence[RewardSettings], registry: Registry, folder
         VerifierError: a reward's verifier is not there.
         StoreError: a file cannot be read, or the copy not be written.
     """
-    names = [reward.verifier for reward in rewards]
-    for reward in rewards:
-        names += [name for name in verifiers_in(reward.params) if name in registry.specs]
+    own = {reward.verifier for reward in rewards}
+    names = [name for name in used_by_all(rewards, registry) if name in own or name in registry.specs]
     by_file: dict[Path, list[str]] = {}
-    for name in dict.fromkeys(names):
+    for name in names:
         by_file.setdefault(registry.get(name).path, []).append(name)
     kept: list[KeptFile] = []
     try:
@@ -54,17 +54,6 @@ def keep_verifiers(rewards: Sequence[RewardSettings], registry: Registry, folder
     except OSError as error:
         raise StoreError(f"cannot keep the verifier files in {folder}: {error}") from error
     return kept
-
-
-def verifiers_in(params: Any) -> Iterable[str]:
-    """Names of verifiers in a reward's params, at any depth: the values of every `verifier`."""
-    if isinstance(params, Mapping):
-        if isinstance(params.get("verifier"), str):
-            yield params["verifier"]
-        params = list(params.values())
-    if isinstance(params, (list, tuple)):
-        for value in params:
-            yield from verifiers_in(value)
 
 
 def _free_name(path: Path, taken: set[str]) -> str:

@@ -74,11 +74,11 @@ class RewardModel:
     def _forward(self, ids: Sequence[Sequence[int]]) -> Sequence[float | str]:
         """The scores of a batch, or for each row why there is none."""
         config = self._model.config.get_text_config()
-        pad, own = config.pad_token_id, config.pad_token_id
-        if own is None:
-            # The head reads the last token that is no padding, so the padding must be a token that no text ends in.
-            used = {token for row in ids for token in row}
-            pad = next(token for token in range(len(used) + 1) if token not in used)
+        own = config.pad_token_id
+        pad = self._padding(own, ids)
+        if pad is None and len(ids) > 1:
+            half = len(ids) // 2  # a row alone needs no padding
+            return [*self._forward(ids[:half]), *self._forward(ids[half:])]
         width = max(1, *map(len, ids))
         tokens = torch.tensor([[*row, *[pad] * (width - len(row))] for row in ids], device=self._device)
         mask = torch.tensor([[1] * len(row) + [0] * (width - len(row)) for row in ids], device=self._device)
@@ -95,6 +95,17 @@ class RewardModel:
             logits = torch.sigmoid(logits) if logits.shape[-1] == 1 else torch.softmax(logits, dim=-1)
         scores: list[float | str] = logits[:, -1].tolist()
         return scores
+
+    def _padding(self, own: int | None, ids: Sequence[Sequence[int]]) -> int | None:
+        """The model's own padding token, or one that stands in none of the texts; None when they use every token.
+
+        The head reads the last token that is no padding, so the padding must be a token that no text ends in.
+        """
+        known = range(self._model.get_input_embeddings().num_embeddings)
+        if own in known:
+            return own
+        used = {token for row in ids for token in row}
+        return next((token for token in known if token not in used), None)
 
     def _encoded(self, sample: Sample, completion: str) -> _Row:
         try:

@@ -9,9 +9,10 @@ from accelerate import PartialState
 from transformers.integrations.deepspeed import set_hf_deepspeed_config, unset_hf_deepspeed_config
 from trl import GRPOConfig
 
-from grpo_studio.code_runs import sandbox_note
+from grpo_studio.code_runs import sandbox_in_force
 from grpo_studio.config import RunConfig
 from grpo_studio.errors import VerifierError
+from grpo_studio.reward_models import place_problem
 from grpo_studio.settings import Settings
 from grpo_studio.store.folder import RunFolder
 from grpo_studio.store.verifier_files import keep_verifiers
@@ -19,6 +20,7 @@ from grpo_studio.store.writer import RunWriter
 from grpo_studio.training.reward_model import RewardModel
 from grpo_studio.training.rewards import JudgedRewards
 from grpo_studio.verifiers import Registry, discover
+from grpo_studio.verifiers_used import runs_code
 
 
 def prepare_rewards(
@@ -32,14 +34,18 @@ def prepare_rewards(
     """
     kept_in = folder.verifiers(writer.attempt)
     with PartialState().local_main_process_first():
+        found = discover(settings.rewards_dirs)
         if arguments.local_process_index == 0:
-            kept = keep_verifiers(config.rewards, discover(settings.rewards_dirs), kept_in)
+            kept = keep_verifiers(config.rewards, found, kept_in)
             files = [one.as_dict() for one in kept]
             named = ", ".join(f"{one.file} (sha256 {one.sha256[:12]})" for one in kept)
             writer.event("verifiers", f"judged by {named}, kept in {kept_in.name}", data={"files": files})
-            sandbox = sandbox_note(name for one in kept for name in one.verifiers)
-            if sandbox is not None:
-                writer.event("sandbox", sandbox.text, level="info" if sandbox.walled else "warning")
+            if running := runs_code([name for one in kept for name in one.verifiers], found):
+                sandbox = sandbox_in_force()
+                writer.event("sandbox", sandbox.told(running), level="info" if sandbox.walled else "warning")
+    for reward in config.rewards:
+        if problem := place_problem(found.get(reward.verifier)):
+            raise VerifierError(problem)
     directories = (kept_in, *settings.rewards_dirs)
     with _whole_weights(arguments):
         scorers = _reward_models(config, settings, writer, arguments, discover(directories))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -12,6 +13,7 @@ from grpo_studio.store.records import ScoreRecord
 from grpo_studio.verifiers import text_of
 from grpo_studio.verifiers.bench.given import columns_of
 from grpo_studio.verifiers.judge import Judge, JudgeRequest, Score
+from grpo_studio.weighted_reward import LARGEST, weighted_reward
 
 SAMPLE_COLUMN = "sample"
 """Column of the training set that holds a row's place among the samples."""
@@ -60,7 +62,7 @@ class JudgedRewards:
             by_place |= zip(self._judged_places, self._judge.score(texts, columns), strict=True)
         by_reward = [by_place[place] for place in range(len(self.rewards))]
         return [
-            tuple(_record(reward, score) for reward, score in zip(self.rewards, verdicts, strict=True))
+            without_excess([_record(reward, score) for reward, score in zip(self.rewards, verdicts, strict=True)])
             for verdicts in zip(*by_reward, strict=True)
         ]
 
@@ -84,6 +86,24 @@ class JudgedRewards:
 
         reward.__name__ = self.rewards[index].label
         return reward
+
+
+def without_excess(scores: Sequence[ScoreRecord]) -> tuple[ScoreRecord, ...]:
+    """The scores of one completion; where they add up to no usable reward, the one most at fault has no value.
+
+    So the reward that TRL sums up and the one that is recorded are missing alike, and the alarm names the verifier.
+    """
+    weighed = [(abs(one.weight * one.value), place) for place, one in enumerate(scores) if one.weight and one.value]
+    judged = all(one.value is not None for one in scores if one.weight)
+    if not weighed or not judged or weighted_reward(scores) is not None:
+        return tuple(scores)
+    size, place = max(weighed)
+    one = scores[place]
+    reason = (
+        f"the score {one.value:g} times the weight {one.weight:g} is {size:g} in size; a reward is at most {LARGEST:g}"
+    )
+    mended = replace(one, value=None, outcome="non_finite", reason=reason)
+    return (*scores[:place], mended, *scores[place + 1 :])
 
 
 def _record(reward: RewardSettings, score: Score) -> ScoreRecord:

@@ -23,8 +23,8 @@ from grpo_studio import data
 from grpo_studio.config import RunConfig
 from grpo_studio.data import Sample
 from grpo_studio.errors import DataError, StudioError
-from grpo_studio.verifiers.bench.sample_cache import plain
 from grpo_studio.verifiers.lifeline import die_with_parent
+from grpo_studio.verifiers.plain_data import plain
 
 Tell = Callable[[str, int, int], None]
 """What is being done, completions done, completions wanted."""

@@ -9,12 +9,11 @@ from typing import Any
 import torch
 from transformers import AutoModelForCausalLM, GenerationConfig, set_seed
 
-from grpo_studio.catalog import BUILTIN_MODELS, locate
 from grpo_studio.config import RunConfig
 from grpo_studio.data import Sample
 from grpo_studio.errors import ConfigError, ModelError
 from grpo_studio.training.completions import complete
-from grpo_studio.training.convert import ensure_converted
+from grpo_studio.training.model_source import model_source
 from grpo_studio.training.precision import effective_dtype
 from grpo_studio.training.tokenization import load_tokenizer
 
@@ -32,7 +31,7 @@ class Sampler:
             ModelError: it cannot be found, fetched or read.
             ConfigError: transformers refuses the sampling settings.
         """
-        source = _source(config, cache, tell)
+        source = model_source(config, cache, tell)
         tell(f"loading {config.model.id}")
         self._tokenizer = load_tokenizer(source, config.model.revision)
         self._model = _load(source, config)
@@ -84,14 +83,6 @@ class Sampler:
             return GenerationConfig(**settings | (algorithm.extra.get("generation_kwargs") or {}), disable_compile=True)
         except (TypeError, ValueError) as error:
             raise ConfigError(f"transformers refuses these sampling settings: {error}; change them") from error
-
-
-def _source(config: RunConfig, cache: Path, tell: Callable[[str], None]) -> str:
-    location = locate(config.model.id, cache)
-    if location.kind == "builtin":
-        model = BUILTIN_MODELS[location.id]
-        return str(ensure_converted(model, cache, lambda what, share: tell(f"{what}, {share:.0%}")))
-    return str(location.path or location.id)
 
 
 def _load(source: str, config: RunConfig) -> Any:

@@ -16,7 +16,6 @@ from transformers.trainer_utils import set_seed
 from trl import GRPOConfig
 
 from grpo_studio import data, hub
-from grpo_studio.catalog import BUILTIN_MODELS, locate
 from grpo_studio.config import RunConfig
 from grpo_studio.errors import DataError, ModelError, TrainingError
 from grpo_studio.settings import Settings
@@ -27,9 +26,9 @@ from grpo_studio.training.adapters import adapter_arguments, require_targets
 from grpo_studio.training.arguments import grpo_arguments
 from grpo_studio.training.callbacks import StepCallback
 from grpo_studio.training.change import changed, fingerprint
-from grpo_studio.training.convert import ensure_converted
 from grpo_studio.training.engines import prepare_engine, rollout_engine
 from grpo_studio.training.evaluation import HeldOut
+from grpo_studio.training.model_source import model_source
 from grpo_studio.training.phases import MemoryWatch, PhaseClock
 from grpo_studio.training.precision import effective_dtype
 from grpo_studio.training.recorder import Recorder
@@ -65,7 +64,7 @@ class Session:
         arguments = grpo_arguments(self.config, self._folder.checkpoints)  # first: it joins the processes
         if self.config.report.hub_repo is not None and arguments.process_index == 0:
             hub.require_writable(self.config.report.hub_repo)
-        source = self._model_source()
+        source = model_source(self.config, self._settings.cache, self._preparing, PartialState().main_process_first)
         self._preparing("reading the data set")
         splits = data.load(self.config.dataset)
         self._preparing(f"loading {self.config.model.id}")
@@ -175,17 +174,6 @@ class Session:
             f"nothing was learned in {step} steps: no trainable weight has changed; use a larger learning rate than "
             f"{self.config.algorithm.learning_rate:g}, or model.dtype=mixed, which rounds no small update away"
         )
-
-    def _model_source(self) -> str:
-        location = locate(self.config.model.id, self._settings.cache)
-        if location.kind == "builtin":
-            model = BUILTIN_MODELS[location.id]
-            with PartialState().main_process_first():
-                return str(ensure_converted(model, self._settings.cache, self._report_progress))
-        return str(location.path or location.id)
-
-    def _report_progress(self, what: str, share: float) -> None:
-        self._preparing(f"{what}, {share:.0%}")
 
     def _preparing(self, what: str) -> None:
         self._writer.event("preparing", what)

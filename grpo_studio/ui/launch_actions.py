@@ -207,7 +207,7 @@ def _name(request: Mapping[str, Any]) -> str | None:
 def _key(request: Mapping[str, Any]) -> str:
     key = request.get("key")
     if not isinstance(key, str) or not 8 <= len(key) <= 64:
-        raise UsageError("the request has no key of 8 to 64 characters")
+        raise UsageError("the request has no key of 8 to 64 characters; reload the page")
     return key
 
 

@@ -13,12 +13,12 @@ from grpo_studio import config_files
 from grpo_studio.config import AlgorithmSettings, DatasetSettings, ModelSettings, RewardSettings, RunConfig
 from grpo_studio.data import Sample
 from grpo_studio.declaration import fields_of
-from grpo_studio.errors import StudioError, UsageError, VerifierError
+from grpo_studio.errors import DataError, StudioError, UsageError
 from grpo_studio.plots.figure import tidy
 from grpo_studio.settings import Settings
 from grpo_studio.ui.form import describe_field
 from grpo_studio.ui.launch_command import complete
-from grpo_studio.ui.verifiers_jobs import Answer, Cancelled, Job, Jobs
+from grpo_studio.ui.verifiers_jobs import Answer, Job, Jobs
 from grpo_studio.ui.verifiers_requests import draft_of, key_of, number_of
 from grpo_studio.ui.verifiers_trust import require_sandbox
 from grpo_studio.verifiers.bench import (
@@ -33,13 +33,12 @@ from grpo_studio.verifiers.bench import (
     sample_report,
 )
 from grpo_studio.verifiers.bench.request import SamplingRequest
-from grpo_studio.verifiers.bench.sampling import start_sampling
+from grpo_studio.verifiers.bench.sampling_turns import SamplingTurns
 
 FIRST_PRESET = "quickstart"
 MOST_PROMPTS, MOST_PER_PROMPT = 256, 64
 LONGEST_SHOWN = 2_000
 SHOWN_GROUPS = 4
-POLL_S = 0.3
 _MODEL, _ALGORITHM = ("id",), ("max_completion_length", "temperature")
 _DATASET = (
     "source", "config", "split", "columns.prompt", "columns.answer", "limit", "prompt_template", "system_prompt",
@@ -52,6 +51,7 @@ class BenchActions:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self._jobs = Jobs()
+        self._sampling = SamplingTurns(settings)
 
     def verifiers_bench_form(self, request: Mapping[str, Any]) -> Answer:
         """The fields of the bench, and the settings to begin with: those of the presets."""
@@ -103,41 +103,33 @@ class BenchActions:
         return self._jobs.cancel(key_of(request))
 
     def _gold(self, job: Job, config: RunConfig) -> Answer:
-        job.report("reading")
-        rows = read_bench_rows(config.dataset)
-        reports = gold_check(
-            config.rewards,
-            rows.samples,
-            self.settings.rewards_dirs,
-            numbers=rows.numbers,
-            progress=lambda done, wanted: job.report("judging", done, wanted),
-        )
+        with self._jobs.turn(job):
+            job.report("reading")
+            rows = read_bench_rows(config.dataset)
+            reports = gold_check(
+                config.rewards,
+                rows.samples,
+                self.settings.rewards_dirs,
+                numbers=rows.numbers,
+                progress=job.judging,
+            )
         return {"reports": [asdict(report) for report in reports], "rows": len(rows.samples)}
 
     def _probes(self, job: Job, config: RunConfig) -> Answer:
-        job.report("reading")
-        samples = read_bench_rows(config.dataset).samples
-        if not samples:
-            raise VerifierError("the data set has no row with a prompt")
-        sample = samples[probe_row(samples)]
-        job.report("judging")
-        results = exploit_probes(config.rewards, sample, self.settings.rewards_dirs)
+        with self._jobs.turn(job):
+            job.report("reading")
+            samples = read_bench_rows(config.dataset).samples
+            if not samples:
+                raise DataError(f"{config.dataset.source} has no row with a prompt; map the column that holds it")
+            sample = samples[probe_row(samples)]
+            results = exploit_probes(config.rewards, sample, self.settings.rewards_dirs, progress=job.judging)
         return {"results": [_told_probe(result) for result in results], "row": _told_row(sample)}
 
     def _samples(self, job: Job, request: SamplingRequest) -> Answer:
         job.report("starting", 0, request.wanted)
-        sampling = start_sampling(request, self.settings)
-        try:
-            while (state := sampling.wait(POLL_S)).state == "running":
-                job.report(state.message, state.done, state.wanted)
-        except Cancelled:
-            sampling.cancel()
-            raise
-        if state.state != "done":
-            raise VerifierError(state.message)
-        groups = sampling.groups()
-        job.report("judging", state.done, state.wanted)
-        report = sample_report(request.config.rewards, groups, self.settings.rewards_dirs)
+        groups = self._sampling.sample(request, job.report)
+        with self._jobs.turn(job):
+            report = sample_report(request.config.rewards, groups, self.settings.rewards_dirs, progress=job.judging)
         return {"report": _told_report(report), "groups": [_told_group(group) for group in groups[:SHOWN_GROUPS]]}
 
 

@@ -16,6 +16,7 @@ from grpo_studio.config import RewardSettings
 from grpo_studio.ui.form import describe_verifier, plain
 from grpo_studio.verifiers.contract import GIVEN_COLUMNS, VerifierSpec, text_of
 from grpo_studio.verifiers.discovery import Registry, discover
+from grpo_studio.verifiers.loading import is_shipped
 
 LONGEST_SHOWN = 4_000
 """Characters of an example or a file's error that are sent to the page."""
@@ -45,14 +46,14 @@ class Catalogue:
         return {
             "version": version,
             "first": usual if usual in registry.specs else next(iter(registry.specs), None),
-            "verifiers": [describe_whole(spec, self._is_own(spec.path)) for spec in registry.specs.values()],
+            "verifiers": [describe_whole(spec, not is_shipped(spec.path)) for spec in registry.specs.values()],
             "failures": [
-                {"file": item.path.name, "own": self._is_own(item.path), "message": item.message[:LONGEST_SHOWN]}
+                {"file": item.path.name, "own": self._is_editable(item.path), "message": item.message[:LONGEST_SHOWN]}
                 for item in registry.failures
             ],
         }
 
-    def _is_own(self, path: Path) -> bool:
+    def _is_editable(self, path: Path) -> bool:
         return path.resolve().parent == self.own.resolve()
 
     def version(self) -> str:

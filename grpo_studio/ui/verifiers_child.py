@@ -18,10 +18,10 @@ from typing import Any
 from grpo_studio.errors import StudioError, VerifierError
 from grpo_studio.naming import nearest_names
 from grpo_studio.ui.verifiers_catalogue import describe_whole
+from grpo_studio.ui.verifiers_examples import judged_examples
 from grpo_studio.verifiers.contract import VerifierSpec
 from grpo_studio.verifiers.discovery import load_file, load_in_this_process
 from grpo_studio.verifiers.judge import Judge, JudgeRequest, Score
-from grpo_studio.verifiers.judge_examples import check_examples
 from grpo_studio.verifiers.judge_process import MEMORY_LIMIT
 from grpo_studio.verifiers.lifeline import die_with_parent, limit_memory
 
@@ -38,12 +38,11 @@ def answer_to(request: Mapping[str, Any]) -> Answer:
         described = {"verifiers": [describe_whole(spec, True) for spec in specs]}
         if request["mode"] == "try":
             return found_out([]) | described | {"score": asdict(_tried(specs, request, directories))}
+        judged = [one for spec in specs if spec.place == "judge" for one in judged_examples(spec, directories)]
     except StudioError as error:
         return found_out([str(error)])
-    problems = [problem for spec in specs for problem in check_examples(spec, directories)]
-    runnable = [spec for spec in specs if spec.place == "judge"]
-    examples = [one for spec in runnable for one in _examples(spec, problems, directories)]
-    return found_out(problems) | described | {"examples": examples}
+    examples = [{"verifier": one.verifier, "score": asdict(one.score), "passed": not one.problem} for one in judged]
+    return found_out([one.problem for one in judged if one.problem]) | described | {"examples": examples}
 
 
 def found_out(problems: Sequence[str]) -> Answer:
@@ -60,23 +59,6 @@ def _tried(specs: Sequence[VerifierSpec], request: Mapping[str, Any], directorie
     columns = {column: [value] for column, value in request["columns"].items()}
     with Judge([JudgeRequest(name, request["params"])], directories, specs=[by_name[name]]) as judge:
         return judge.score([request["completion"]], columns)[0][0]
-
-
-def _examples(spec: VerifierSpec, problems: Sequence[str], directories: Sequence[Path]) -> list[Answer]:
-    """What each of a verifier's examples is given; whether it passed is what `check_examples` said."""
-    params = [{key: value for key, value in one.values.items() if key in spec.params} for one in spec.examples]
-    told = []
-    try:
-        with Judge([JudgeRequest(spec.name, one) for one in params], directories, specs=[spec] * len(params)) as judge:
-            for number, example in enumerate(spec.examples):
-                columns = {key: [value] for key, value in example.values.items() if key not in spec.params}
-                [score] = judge.score_each([number], [example.completion], columns, blame=False)
-                named = re.compile(rf"{re.escape(spec.name)}: example {number + 1}\b")
-                passed = (score.value is None) == (example.expected is None) and not any(map(named.match, problems))
-                told.append({"verifier": spec.name, "score": asdict(score), "passed": passed})
-    except VerifierError:
-        return []  # the problems say what is wrong with the params
-    return told
 
 
 def main() -> None:

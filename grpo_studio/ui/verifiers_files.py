@@ -132,7 +132,7 @@ def encoded(code: Any) -> bytes:
         UsageError: it is no text, too long, or cannot be a Python file.
     """
     if not isinstance(code, str):
-        raise UsageError("the request has no text under 'code'")
+        raise UsageError("the request has no code; give a text under 'code'")
     try:
         data = code.encode("utf-8")
     except UnicodeEncodeError as error:

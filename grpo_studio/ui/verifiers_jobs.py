@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -45,6 +46,10 @@ class Job:
             raise Cancelled
         self.message, self.done, self.wanted = message, done, wanted
 
+    def judging(self, done: int, wanted: int) -> None:
+        """Say how much of it is judged. Raises Cancelled when it should not go on."""
+        self.report("judging", done, wanted)
+
     def answer(self) -> Answer:
         """The job as the page is told of it."""
         told = {"kind": self.kind, "state": self.state, "message": self.message}
@@ -55,7 +60,7 @@ Work = Callable[[Job], Answer]
 
 
 class Jobs:
-    """Jobs by key; a few run at once, the others wait. One object serves all browsers."""
+    """Jobs by key; a few judge at once, the others wait for their turn. One object serves all browsers."""
 
     def __init__(self) -> None:
         self._jobs: OrderedDict[str, Job] = OrderedDict()
@@ -96,15 +101,20 @@ class Jobs:
         if len(self._jobs) >= JOBS_KEPT:
             raise UsageError("too many checks wait already; wait for one to end")
 
+    @contextmanager
+    def turn(self, job: Job) -> Iterator[None]:
+        """Wait until there is room for one more that judges, and take it."""
+        while not self._turn.acquire(timeout=0.2):
+            job.report("waiting", job.done, job.wanted)
+        try:
+            yield
+        finally:
+            self._turn.release()
+
     def _run(self, job: Job, work: Work) -> None:
         try:
-            while not self._turn.acquire(timeout=0.2):
-                job.report(job.message)
-            try:
-                job.result = work(job)
-                job.state = "cancelled" if job.cancel.is_set() else "done"
-            finally:
-                self._turn.release()
+            job.result = work(job)
+            job.state = "cancelled" if job.cancel.is_set() else "done"
         except Cancelled:
             job.state = "cancelled"
         except StudioError as error:

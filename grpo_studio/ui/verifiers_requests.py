@@ -21,7 +21,7 @@ def key_of(request: Mapping[str, Any]) -> str:
     """The key that names a job. Raises UsageError when it is none."""
     key = request.get("key")
     if not isinstance(key, str) or not 8 <= len(key) <= 64:
-        raise UsageError("the request has no key of 8 to 64 characters")
+        raise UsageError("the request names no job: give one under 'key', a text of 8 to 64 characters")
     return key
 
 
@@ -45,7 +45,7 @@ def completion_of(request: Mapping[str, Any]) -> str:
     """The text to be judged. Raises UsageError when it is none or too long."""
     text = request.get("completion")
     if not isinstance(text, str):
-        raise UsageError("the request has no text under 'completion'")
+        raise UsageError("the request has no completion; give a text under 'completion'")
     if len(text) > LONGEST_TEXT:
         raise UsageError(f"the completion has {len(text):,} characters; at most {LONGEST_TEXT:,} are judged here")
     return text
@@ -55,7 +55,7 @@ def values_of(request: Mapping[str, Any], key: str) -> dict[str, Any]:
     """A mapping of names to plain data: the columns or the params. Raises UsageError."""
     values = request.get(key)
     if not isinstance(values, Mapping):
-        raise UsageError(f"the request has no mapping under {key!r}")
+        raise UsageError(f"the request has no {key}; give a mapping of names to values under {key!r}")
     try:
         size = len(json.dumps(values))
     except (ValueError, TypeError, RecursionError) as error:

@@ -9,20 +9,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from grpo_studio.code_runs import sandbox_in_force
 from grpo_studio.config import RewardSettings
 from grpo_studio.errors import VerifierError
 from grpo_studio.settings import Settings
-from grpo_studio.store.verifier_files import verifiers_in
 from grpo_studio.ui.same_origin import asked_from_here
-from grpo_studio.verifiers import sandbox
+from grpo_studio.verifiers import discover
+from grpo_studio.verifiers_used import runs_code, used_by_all
 
 OFF_BY_SETTING = "Writing code in the browser is off: GRPO_STUDIO_EDIT_CODE is off."
 OFF_BY_ADDRESS = (
     "Writing code in the browser is off, because this app can be reached from other machines. Put files into the "
     "folder instead, or set GRPO_STUDIO_EDIT_CODE=on if everybody who can reach it may run code on this machine."
 )
-RUNS_CODE = ("code_asserts", "code_stdin")
-"""Verifiers that run what stands in a completion."""
 
 
 def editor_off(settings: Settings) -> str | None:
@@ -42,11 +41,8 @@ def require_editor(settings: Settings) -> None:
 
 def sandbox_state() -> dict[str, Any]:
     """{"level", "full", "note"}: how code in completions is kept apart on this machine, tried out once."""
-    try:
-        found = sandbox.level()
-    except sandbox.BoxEnded as error:
-        return {"level": "none", "full": False, "note": str(error)}
-    return {"level": found.name, "full": found.name == "bubblewrap", "note": found.detail}
+    found = sandbox_in_force()
+    return {"level": found.level, "full": found.walled, "note": found.detail}
 
 
 def require_sandbox(settings: Settings, rewards: Sequence[RewardSettings]) -> None:
@@ -55,9 +51,11 @@ def require_sandbox(settings: Settings, rewards: Sequence[RewardSettings]) -> No
     Raises:
         VerifierError: names the verifier and the level in force.
     """
-    names = [name for reward in rewards for name in (reward.verifier, *verifiers_in(reward.params))]
-    running = [name for name in names if name in RUNS_CODE]
-    if running and editor_off(settings) and not (state := sandbox_state())["full"]:
+    if not editor_off(settings):
+        return
+    registry = discover(settings.rewards_dirs)
+    running = runs_code(used_by_all(rewards, registry), registry)
+    if running and not (found := sandbox_in_force()).walled:
         raise VerifierError(
-            f"{running[0]} runs code, and the sandbox in force here ({state['level']}) is too weak for code of visitors"
+            f"{running[0]} runs code, and the sandbox in force here ({found.level}) is too weak for code of visitors"
         )

@@ -1,7 +1,8 @@
 """Runs a file of cases, one JSON object a line, through real judges: verifiers against expected values.
 
-A case is `id, reward, completion, answer, params, expected`; `expected: null` means that it must abstain. All other
-keys are notes.
+A case is `id, reward, completion, answer, params, expected`; `expected: null` means that it must abstain, for which a
+refusal of the params by the verifier's `check` counts, and nothing else that keeps it from judging. All other keys are
+notes.
 """
 
 from __future__ import annotations
@@ -90,7 +91,7 @@ def _judged(cases: Sequence[_Case], directories: Sequence[Path], time_limit: flo
     kept: list[_Case] = []
     for case in cases:
         if case.reward in faults:
-            results.append(CaseResult(case.id, case.line, case.reward, False, case.expected, None, faults[case.reward]))
+            results.append(_not_judged(case, faults[case.reward]))
         else:
             kept.append(case)
             requests.setdefault(case.setting, JudgeRequest(case.reward, case.params))
@@ -101,7 +102,15 @@ def _judged(cases: Sequence[_Case], directories: Sequence[Path], time_limit: flo
             [case.completion for case in kept],
             {"answer": [case.answer for case in kept]},
         )
-    return results + [_result(case, score) for case, score in zip(kept, scores, strict=True)]
+        unable = judge.unable()
+    for case, score in zip(kept, scores, strict=True):
+        if score.outcome in ("wrong_type", "non_finite"):
+            results.append(_not_judged(case, score.reason))
+        elif score.outcome == "abstained" and (why := unable.get(places[case.setting])) is not None:
+            results.append(_not_judged(case, why))
+        else:
+            results.append(_result(case, score))
+    return results
 
 
 def _faults(names: set[str], directories: Sequence[Path]) -> dict[str, str]:
@@ -114,6 +123,10 @@ def _faults(names: set[str], directories: Sequence[Path]) -> dict[str, str]:
         except VerifierError as error:
             faults[name] = f"no such verifier: {error}"
     return faults
+
+
+def _not_judged(case: _Case, why: str) -> CaseResult:
+    return CaseResult(case.id, case.line, case.reward, False, case.expected, None, why)
 
 
 def _result(case: _Case, score: Score) -> CaseResult:

@@ -74,7 +74,8 @@ class VerifierSpec:
     - `seconds` returns how long one item may rightly take (code that runs tests); the judge waits at least as long.
     `ideal`, called with the columns and params by name, returns a completion that deserves the highest score for this
     gold, or None when the gold cannot be read. A param of `from_columns` that is not set has the value of the column of
-    its name, where there is one. `place` is who scores: a judge process, or the trainer on its device.
+    its name, where there is one. `place` is who scores: a judge process, or the trainer on its device. `runs_code`: it
+    runs code that a model wrote, in the sandbox.
     """
 
     name: str
@@ -93,6 +94,7 @@ class VerifierSpec:
     ideal: Callable[..., str | None] | None = None
     place: Place = "judge"
     from_columns: frozenset[str] = frozenset()
+    runs_code: bool = False
 
     def takes(self, column: str) -> bool:
         """Whether it is called with this column; with `**columns`, a param or the completion hides one of its name."""
@@ -114,11 +116,12 @@ def verifier(
     ideal: Callable[..., str | None] | None = None,
     place: Place = "judge",
     from_columns: Sequence[str] = (),
+    runs_code: bool = False,
 ) -> Callable[[Function], Function]:
     """Mark a function as a verifier. It is returned unchanged, with its spec attached.
 
-    Each example is `(completion, {column or param: value}, expected score or None)`; the hooks are those of
-    `VerifierSpec`. Raises VerifierError when the signature breaks the contract or there is no example.
+    Each example is `(completion, {column or param: value}, expected score or None)`; all else is that
+    of `VerifierSpec`. Raises VerifierError when the signature breaks the contract or there is no example.
     """
 
     def mark(function: Function) -> Function:
@@ -130,6 +133,7 @@ def verifier(
             ideal=ideal,
             place=place,
             from_columns=frozenset(from_columns),
+            runs_code=runs_code,
         )
         if strange := sorted(spec.from_columns - set(spec.params)):
             raise VerifierError(f"verifier '{spec.name}' has no param '{strange[0]}' to fill from a column")

@@ -56,6 +56,22 @@ def discover(directories: Sequence[Path], load_limit: float = LOAD_LIMIT) -> Reg
 
 def problems_of(spec: VerifierSpec, params: Mapping[str, Any], columns: Collection[str]) -> list[str]:
     """All that is wrong with this use of a verifier, one message each; empty when it can be used."""
+    problems = misfits_of(spec, params)
+    if not problems:
+        try:
+            refusal = refusal_of(spec, params)
+        except VerifierError as error:
+            refusal = str(error)
+        problems += [refusal] if refusal else []
+    for column in spec.columns:
+        if column not in columns and column not in spec.optional_columns and column not in GIVEN_COLUMNS:
+            found = ", ".join(sorted(columns)) or "none"
+            problems.append(f"{spec.name} needs a column '{column}'; the data has: {found}")
+    return problems
+
+
+def misfits_of(spec: VerifierSpec, params: Mapping[str, Any]) -> list[str]:
+    """All params that are unknown, missing or of another type than the verifier's signature says."""
     problems = []
     for name in params:
         if name not in spec.params:
@@ -68,13 +84,21 @@ def problems_of(spec: VerifierSpec, params: Mapping[str, Any], columns: Collecti
         elif not _fits(params[name], _expected_type(spec, name)):
             expected = _type_name(_expected_type(spec, name))
             problems.append(f"{spec.name}: param '{name}' is {params[name]!r:.80}; it must be {expected}")
-    if not problems and spec.check is not None:
-        problems.extend(_checked(spec, params))
-    for column in spec.columns:
-        if column not in columns and column not in spec.optional_columns and column not in GIVEN_COLUMNS:
-            found = ", ".join(sorted(columns)) or "none"
-            problems.append(f"{spec.name} needs a column '{column}'; the data has: {found}")
     return problems
+
+
+def refusal_of(spec: VerifierSpec, params: Mapping[str, Any]) -> str | None:
+    """What the verifier's own check says against params that fit its signature.
+
+    Raises VerifierError when the check itself fails.
+    """
+    if spec.check is None:
+        return None
+    try:
+        message = spec.check(**spec.with_defaults(params))
+    except Exception as error:
+        raise VerifierError(f"{spec.name}: its check failed: {type(error).__name__}: {error}") from error
+    return f"{spec.name}: {message}" if message else None
 
 
 def _add_file(registry: Registry, path: Path, found: list[VerifierSpec] | str) -> None:
@@ -89,15 +113,6 @@ def _add_file(registry: Registry, path: Path, found: list[VerifierSpec] | str) -
         if first is not spec:
             message = f"verifier '{spec.name}' of {path} is refused: {first.path} already has one of that name"
             registry.failures.append(LoadFailure(path, message))
-
-
-def _checked(spec: VerifierSpec, params: Mapping[str, Any]) -> list[str]:
-    assert spec.check is not None
-    try:
-        message = spec.check(**spec.with_defaults(params))
-    except Exception as error:
-        message = f"its check failed: {type(error).__name__}: {error}"
-    return [f"{spec.name}: {message}"] if message else []
 
 
 def _expected_type(spec: VerifierSpec, name: str) -> Any:

@@ -25,6 +25,8 @@ _SPELLINGS = (
     (re.compile(r"[\u2010-\u2013\u2212]"), "-"),
     (re.compile(r"[\[{]"), "("),
     (re.compile(r"[\]}]"), ")"),
+    (re.compile(r"(?<!=)={2,3}(?!=)"), "="),
+    (re.compile(r"\s*[\u2705\u2611\u2713\u2714]\ufe0f?\s*\Z"), ""),
 )
 
 
@@ -38,7 +40,9 @@ class Equation:
 
 
 def read_equation(text: str) -> Equation:
-    """Parse `expression`, `expression = number` or `number = expression`. Raises ValueError with the reason."""
+    """Parse `expression`, `expression = number`, `number = expression` or a chain of equal sides, of which the first
+    counts. Raises ValueError with the reason.
+    """
     text = text.strip()
     if len(text) > LONGEST:
         raise ValueError(f"an equation of over {LONGEST} characters")
@@ -46,17 +50,13 @@ def read_equation(text: str) -> Equation:
         text = spelling.sub(plain, text)
     tokens = _tokens(text)
     sides = _split(tokens)
-    if len(sides) > 2:
-        raise ValueError("more than one equals sign")
-    values = [_Parser(side).parse() for side in sides]
-    if len(values) == 1:
-        return values[0]
-    left, right = values
-    if len(right.numbers) == 1:
-        return Equation(left.value, left.numbers, right.value)
-    if len(left.numbers) == 1:
-        return Equation(right.value, right.numbers, left.value)
-    raise ValueError("neither side of the equation is a number")
+    first, *others = [_Parser(side).parse() for side in sides]
+    if not others:
+        return first
+    if len(others) == 1 and len(first.numbers) == 1 < len(others[0].numbers):
+        first, others = others[0], [first]
+    unequal = (side.value for side in others if side.value != first.value)
+    return Equation(first.value, first.numbers, next(unequal, others[-1].value))
 
 
 def solve(numbers: Sequence[Fraction], target: Fraction) -> str | None:

@@ -1,7 +1,8 @@
 """Reads JSON as RFC 8259 has it, with no more than is sure to be read alike everywhere. Standard library only.
 
-Refused, each with its reason: NaN and Infinity, a key twice in one object, a number beyond a double's range, an
-integer of more digits than Python reads, nesting deeper than 400, and anything after the document.
+Refused, each with its reason: NaN and Infinity, a key twice in one object, a number beyond a double's range or
+with a fraction that is lost in a double (1e-400 is no integer), an integer of more digits than Python reads, nesting
+deeper than 400, and anything after the document.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import json
 import math
 import re
 from collections.abc import Iterator
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 DEEPEST = 400
@@ -108,7 +110,17 @@ def _real(digits: str) -> float:
     value = float(digits)
     if not math.isfinite(value):
         raise ValueError(f"the number {digits:.40} is beyond the range of a double")
+    if value.is_integer() and not _is_whole(digits):
+        raise ValueError(f"the number {digits:.40} has a fraction that a double cannot hold")
     return value
+
+
+def _is_whole(digits: str) -> bool:
+    try:
+        exact = Decimal(digits)
+    except InvalidOperation:  # an exponent of too many digits
+        return False
+    return exact == exact.to_integral_value()
 
 
 def _no_constant(name: str) -> Any:

@@ -112,6 +112,12 @@ class Judge:
         scores = self._run(work, pairs, blame)
         return [scores[pair] for pair in pairs]
 
+    def unable(self) -> dict[int, str]:
+        """The requests on which no verifier had a word in the last call, and why. A refusal by its `check` is one."""
+        if not self._crew.starts:
+            return dict.fromkeys(range(len(self._specs)), f"the judge process does not start: {self._crew.why}")
+        return {number: why for number, why in self._crew.faults.items() if number not in self._crew.refused}
+
     def pids(self) -> list[int]:
         """The process ids of the children."""
         return [seat.process.pid for seat in self._crew.seats]

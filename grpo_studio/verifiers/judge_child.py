@@ -2,7 +2,8 @@
 
 Protocol, one JSON document a line, on duplicates of fd 0 and 1 that verifiers do not know of:
 in first   {"directories": [path], "requests": [{"path", "name", "params"}, or null for one that is given up]}
-                                   out  {"problems": [message or null, for each request], "seconds": [number]}
+                                   out  {"problems": [message or null, for each request], "seconds": [number],
+                                    "refused": [requests whose params the verifier's own check refuses]}
 in a unit  {"unit", "first", "items": [request, place, request, place, ...], "texts": [...], "columns": {name: [...]}}
                                    out  [unit, place of the first answer among the items, [answer...], done], some times
 An answer is [kind, value, reason, extracted, seconds], its kind `raised` or one of `judge_score.RETURNED`. A text of
@@ -26,7 +27,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from grpo_studio.verifiers.judge_prepared import Prepared, prepare
+from grpo_studio.verifiers.judge_prepared import Prepared, Unfit, prepare
 from grpo_studio.verifiers.judge_process import BOARD_BYTES, CURRENT, LAST_WANTED
 from grpo_studio.verifiers.lifeline import die_with_parent, limit_memory
 from grpo_studio.verifiers.loading import load_in_this_process
@@ -52,18 +53,24 @@ def main() -> None:
     setup = json.loads(requests.readline())
     load_in_this_process()
     configure([Path(directory) for directory in setup["directories"]])
-    judged: list[Prepared | str] = []
+    judged: list[Prepared | Unfit] = []
     for number, request in enumerate(setup["requests"], start=1):
         board[CURRENT] = number
-        judged.append(prepare(request) if request else "it is given up")
+        judged.append(prepare(request) if request else Unfit("it is given up"))
     board[CURRENT] = 0
-    problems = [one if isinstance(one, str) else None for one in judged]
-    _send(answers, {"problems": problems, "seconds": [0.0 if isinstance(one, str) else one.seconds for one in judged]})
+    _send(
+        answers,
+        {
+            "problems": [one.reason if isinstance(one, Unfit) else None for one in judged],
+            "refused": [place for place, one in enumerate(judged) if isinstance(one, Unfit) and one.refused],
+            "seconds": [0.0 if isinstance(one, Unfit) else one.seconds for one in judged],
+        },
+    )
     for line in requests:
         _serve(json.loads(line), judged, board, answers)
 
 
-def _serve(unit: Mapping[str, Any], judged: list[Prepared | str], board: memoryview, channel: int) -> None:
+def _serve(unit: Mapping[str, Any], judged: list[Prepared | Unfit], board: memoryview, channel: int) -> None:
     items, texts, columns = unit["items"], unit["texts"], unit["columns"]
     number, count, process = unit["first"], len(items) // 2, os.getpid()
     held: list[list[Any]] = []
@@ -74,7 +81,7 @@ def _serve(unit: Mapping[str, Any], judged: list[Prepared | str], board: memoryv
             count = place
             break
         prepared, row = judged[items[2 * place]], items[2 * place + 1]
-        assert not isinstance(prepared, str), "the parent never sends an item of a request that has a problem"
+        assert isinstance(prepared, Prepared), "the parent never sends an item of a request that has a problem"
         held.append(prepared.judge(texts[row], columns, row))
         if os.getpid() != process:
             os._exit(0)  # a fork that the verifier made and forgot to end

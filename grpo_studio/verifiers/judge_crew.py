@@ -47,6 +47,9 @@ class Crew:
         self.patience = [min(_PATIENCE, time_limit / 2)] * len(requests)
         self.faults: dict[int, str] = {}
         """Requests that cannot be judged at all, and why."""
+        self.refused: set[int] = set()
+        """Those of them whose params the verifier's own check refuses."""
+        self.starts = True
         self.why = ""
         self.clock = 0.0
         self.seats: list[Seat] = []
@@ -71,6 +74,7 @@ class Crew:
             seconds = [float(one) for one in document["seconds"]]
             if not len(problems) == len(seconds) == count or not all(0 <= one < math.inf for one in seconds):
                 raise ValueError(document)
+            refused = {int(one) for one in document["refused"]}
         except (TypeError, ValueError, KeyError) as error:
             raise JudgeDied("the judge process wrote what is not an answer") from error
         for number in range(count):
@@ -80,6 +84,7 @@ class Crew:
             if seconds[number]:
                 self.limits[number] = max(self.time_limit, seconds[number] + _SLACK)
                 self.patience[number] = max(self.patience[number], seconds[number])
+        self.refused |= refused
         seat.ready = True
 
     def failed_to_start(self, seat: Seat, reason: str) -> bool:
@@ -118,6 +123,7 @@ class Crew:
 
     def before_round(self) -> None:
         """Let go of children that ended since, and, in a fork, of those of another process."""
+        self.starts = True
         for seat in list(self.seats):
             if not seat.process.ours or not seat.process.alive():
                 self.dismiss(seat)

@@ -12,6 +12,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from grpo_studio.verifiers.judge_lineage import Lineage
 from grpo_studio.verifiers.judge_process import MEMORY_LIMIT
 from grpo_studio.verifiers.judge_spawn import spawn
 
@@ -63,9 +64,13 @@ def _attempt(paths: Sequence[Path], limit: float) -> tuple[int, str | None]:
 
 def _kill(child: subprocess.Popen[bytes]) -> None:
     if child.returncode is None:
+        lineage = Lineage()
         with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(child.pid, signal.SIGSTOP)  # one that is stopped starts no other
+            lineage.note(child.pid)
             os.killpg(child.pid, signal.SIGKILL)
         child.wait()
+        lineage.end()
     for pipe in (child.stdin, child.stdout):
         if pipe is not None:
             with contextlib.suppress(OSError):

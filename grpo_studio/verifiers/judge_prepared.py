@@ -6,21 +6,21 @@ from __future__ import annotations
 
 import copy
 import math
-import numbers
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from grpo_studio.errors import VerifierError
-from grpo_studio.verifiers.contract import Verdict, VerifierSpec
-from grpo_studio.verifiers.discovery import problems_of
+from grpo_studio.verifiers.contract import VerifierSpec
+from grpo_studio.verifiers.discovery import misfits_of, refusal_of
+from grpo_studio.verifiers.judge_notes import cut, described, exact, shown
+from grpo_studio.verifiers.judge_score import read_returned
 from grpo_studio.verifiers.loading import load_file
 
 Answer = list[Any]
 """[kind, value, reason, extracted, seconds]"""
-_LONGEST_NOTE: Final = 500
-_LONGEST_SHOWN: Final = 200
 _loaded: dict[str, dict[str, VerifierSpec]] = {}
 
 
@@ -46,7 +46,7 @@ class Prepared:
             else:
                 answer = _answer(self._name, self._function(completion, **{**given, **self._params}))
         except BaseException as error:  # SystemExit too: nothing that a verifier raises may end the judge.
-            answer = ["raised", None, _described(error), None, 0.0]
+            answer = ["raised", None, described(error), None, 0.0]
         answer[4] = time.perf_counter() - began
         return answer
 
@@ -56,27 +56,44 @@ class Prepared:
         try:
             made = self._spec.ideal(**self._spec.with_defaults({**copy.deepcopy(given), **self._params}))
         except Exception as error:
-            return _abstained(f"the ideal completion of {self._name} cannot be made: {_described(error)}")
+            return _abstained(f"the ideal completion of {self._name} cannot be made: {described(error)}")
         if made is None:
             return _abstained(f"{self._name} cannot read the gold")
         if not isinstance(made, str):
-            return _abstained(f"the ideal completion of {self._name} is {_shown(made)}; it must be text or None")
-        return _answer(self._name, self._function(_exact(made), **{**given, **self._params}))
+            return _abstained(f"the ideal completion of {self._name} is {shown(made)}; it must be text or None")
+        return _answer(self._name, self._function(exact(made), **{**given, **self._params}))
 
 
-def prepare(request: Mapping[str, Any]) -> Prepared | str:
-    """The verifier, its params and what it needs warmed up, or why this request cannot be judged at all."""
+@dataclass(frozen=True)
+class Unfit:
+    """Why a request cannot be judged at all; `refused`: it is the verifier's own check that refuses its params."""
+
+    reason: str
+    refused: bool = False
+
+
+def prepare(request: Mapping[str, Any]) -> Prepared | Unfit:
+    """The verifier, its params and what it needs warmed up."""
     path, name, params = request["path"], request["name"], request["params"]
     try:
         if path not in _loaded:
             _loaded[path] = {spec.name: spec for spec in load_file(Path(path))}
     except VerifierError as error:
-        return f"{path} does not load in the judge process: {error}"
+        return Unfit(f"{path} does not load in the judge process: {error}")
     spec = _loaded[path].get(name)
     if spec is None:
-        return f"{path} no longer defines '{name}'"
-    if problems := problems_of(spec, params, spec.columns):
-        return "; ".join(problems)
+        return Unfit(f"{path} no longer defines '{name}'")
+    if misfits := misfits_of(spec, params):
+        return Unfit("; ".join(misfits))
+    try:
+        if refusal := refusal_of(spec, params):
+            return Unfit(refusal, refused=True)
+    except VerifierError as error:
+        return Unfit(str(error))
+    return _warmed(spec, params)
+
+
+def _warmed(spec: VerifierSpec, params: Mapping[str, Any]) -> Prepared | Unfit:
     filled = spec.with_defaults(params)
     hook = "warm"
     try:
@@ -85,9 +102,9 @@ def prepare(request: Mapping[str, Any]) -> Prepared | str:
         hook = "seconds"
         seconds = float(spec.seconds(**filled)) if spec.seconds is not None else 0.0
     except BaseException as error:
-        return _cut(f"{name}: its hook '{hook}' failed: {_described(error)}")
+        return Unfit(cut(f"{spec.name}: its hook '{hook}' failed: {described(error)}"))
     if not 0.0 <= seconds < math.inf:
-        return f"{name}: its hook 'seconds' returned {seconds}; it must be a number of seconds"
+        return Unfit(f"{spec.name}: its hook 'seconds' returned {seconds}; it must be a number of seconds")
     return Prepared(spec, params, seconds)
 
 
@@ -97,51 +114,10 @@ def _own(value: Any) -> Any:
 
 
 def _answer(name: str, returned: Any) -> Answer:
-    if isinstance(returned, Verdict):
-        score, reason = returned.score, _cut(returned.reason)
-        extracted = None if returned.extracted is None else _cut(returned.extracted)
-    else:
-        score, reason, extracted = returned, "", None
-    if type(score) is float and math.isfinite(score):
-        return ["ok", score, reason, extracted, 0.0]
-    if score is None:
-        return ["abstained", None, reason or f"{name} abstained", extracted, 0.0]
-    if isinstance(score, bool):
-        wrong = f"{name} returned {score} (bool); return {float(score)} instead"
-        return ["wrong_type", None, wrong, extracted, 0.0]
-    if not isinstance(score, numbers.Real):
-        wrong = f"{name} returned {_shown(score)} ({type(score).__name__}); return a number, None or a Verdict"
-        return ["wrong_type", None, _cut(wrong), extracted, 0.0]
-    try:
-        value = float(score)
-    except OverflowError:
-        value = math.inf
-    if not math.isfinite(value):
-        return ["non_finite", None, f"{name} returned {value}, which is not a finite number", extracted, 0.0]
-    return ["ok", value, reason, extracted, 0.0]
+    outcome, verdict = read_returned(name, returned)
+    reason = verdict.reason or (f"{name} abstained" if outcome == "abstained" else "")
+    return [outcome, verdict.score, reason, verdict.extracted, 0.0]
 
 
 def _abstained(reason: str) -> Answer:
-    return ["abstained", None, _cut(reason), None, 0.0]
-
-
-def _described(error: BaseException) -> str:
-    return _cut(f"{type(error).__name__}: {_shown(error, str)}".rstrip(": "))
-
-
-def _shown(value: Any, how: Callable[[Any], str] = repr) -> str:
-    """`how` may be code of the verifier's own making, which can raise as well."""
-    try:
-        return _exact(how(value))[:_LONGEST_SHOWN]
-    except BaseException as error:
-        return f"(cannot be shown: {type(error).__name__})"
-
-
-def _cut(text: Any) -> str:
-    note = text if type(text) is str else _exact(text) if isinstance(text, str) else _shown(text, str)
-    return note if len(note) <= _LONGEST_NOTE else note[: _LONGEST_NOTE - 1] + "…"
-
-
-def _exact(text: str) -> str:
-    """Plain `str`: a subclass may have methods of its own."""
-    return str.__str__(text)
+    return ["abstained", None, cut(reason), None, 0.0]

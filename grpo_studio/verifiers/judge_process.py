@@ -17,6 +17,7 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
+from grpo_studio.verifiers.judge_lineage import Lineage
 from grpo_studio.verifiers.judge_spawn import spawn
 
 MEMORY_LIMIT: Final = 4 * 1024**3
@@ -36,6 +37,7 @@ class JudgeProcess:
     def __init__(self, setup: str) -> None:
         """Start a child and hand it its first line. Raises JudgeDied."""
         self._owner = os.getpid()
+        self._lineage = Lineage()
         self._rest: list[bytes] = []
         self._held = 0
         self._unsent = memoryview(b"")
@@ -121,11 +123,12 @@ class JudgeProcess:
     def ask_to_end(self) -> None:
         """Close its input: a child with nothing to do ends by itself, and ends what it keeps ready in good order."""
         if self.ours and self._child.stdin is not None:
+            self._lineage.note(self.pid)
             with contextlib.suppress(OSError):
                 self._child.stdin.close()
 
     def kill(self, grace: float = 0.0) -> None:
-        """End the child and what it started in its group; wait for it. In a fork of its parent: let go of it.
+        """End the child and what it started; wait for it. In a fork of its parent: let go of it.
 
         `grace` is how long, in seconds, a child that was asked to end has for it.
         """
@@ -133,9 +136,12 @@ class JudgeProcess:
             until = time.monotonic() + grace
             while self.alive() and time.monotonic() < until:
                 time.sleep(0.005)
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._child.pid, signal.SIGKILL)
+            self._signal(signal.SIGSTOP)  # one that is stopped starts no other
+            self._lineage.note(self.pid)
+            self._signal(signal.SIGKILL)
             self._child.wait()
+            self._lineage.end()
+        self._lineage.forget()
         for pipe in (self._child.stdin, self._child.stdout):
             if pipe is not None:
                 with contextlib.suppress(OSError):
@@ -150,6 +156,10 @@ class JudgeProcess:
     def ours(self) -> bool:
         """Whether this process started the child, and not one that it was forked from."""
         return self._owner == os.getpid()
+
+    def _signal(self, number: int) -> None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, number)
 
     def _end(self) -> str:
         with contextlib.suppress(ChildProcessError):

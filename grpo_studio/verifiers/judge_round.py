@@ -64,7 +64,9 @@ class Round:
 
     def _staff(self) -> None:
         crew = self._crew
-        if self._losses >= _MOST_LOSSES and not any(seat.ready for seat in crew.seats):
+        # One that is still starting is waited for: it gets ready, or is lost as well.
+        if self._losses >= _MOST_LOSSES and not crew.seats:
+            crew.starts = False
             for request, row in self._pairs:
                 self._settle(Task(request, row), abstention(f"the judge process does not start: {crew.why}"))
             return

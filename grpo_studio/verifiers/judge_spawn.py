@@ -13,7 +13,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 _PIPE_BYTES = 1 << 18
-_PASSED_ON = ("PATH", "LD_LIBRARY_PATH", "TMPDIR")
+# The last is `FORCE_VARIABLE` of the sandbox: a verifier's code runs at the level that the app says it does.
+_PASSED_ON = ("PATH", "LD_LIBRARY_PATH", "TMPDIR", "GRPO_STUDIO_SANDBOX")
 _starter: list[ThreadPoolExecutor] = []
 _starter_lock = threading.Lock()
 
@@ -42,7 +43,8 @@ def spawn(module: str, arguments: Sequence[object], keep: Sequence[int] = ()) ->
 
 def _spawn(module: str, arguments: list[str], keep: Sequence[int]) -> subprocess.Popen[bytes]:
     # Its own group: a stop signal for the worker's group must not end the judging of the step that is being
-    # finished, and a kill takes along what a verifier started.
+    # finished. A kill of the group takes along what a verifier started in it; what left the group is ended by
+    # `Lineage`, as far as it can be found, and stays when this process is itself killed.
     return subprocess.Popen(
         [sys.executable, "-P", "-m", module, str(os.getpid()), *arguments],
         stdin=subprocess.PIPE,

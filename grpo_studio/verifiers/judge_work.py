@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from grpo_studio.errors import VerifierError
 from grpo_studio.verifiers.contract import VerifierSpec, text_of
+from grpo_studio.verifiers.plain_data import plain
 
 Key = tuple[Any, ...]
 _NOTHING: Final = "null"
@@ -114,15 +115,4 @@ def _needed(specs: Sequence[VerifierSpec], columns: Collection[str]) -> list[str
     return [name for name in columns if any(spec.takes(name) for spec in specs)]
 
 
-def _plain(value: Any) -> Any:
-    """Values that data sets hold besides JSON's own: NumPy scalars and arrays, sets, dates."""
-    for method in ("tolist", "item"):
-        convert = getattr(value, method, None)
-        if callable(convert):
-            return convert()
-    if isinstance(value, (set, frozenset)):
-        return sorted(value, key=str)
-    return str(value)
-
-
-_encode = json.JSONEncoder(default=_plain).encode
+_encode = json.JSONEncoder(default=plain).encode

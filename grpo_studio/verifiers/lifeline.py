@@ -18,7 +18,7 @@ def die_with_parent(parent: int) -> None:
     """Be killed when the process `parent` ends, even by signal 9; end now when it already has.
 
     The kernel watches the *thread* that started this process: start it from a thread that lives as long as the
-    process does (`judge.py` keeps one for this).
+    process does (`judge_spawn.py` keeps one for this).
     """
     if sys.platform.startswith("linux"):
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)

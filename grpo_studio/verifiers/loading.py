@@ -6,7 +6,9 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import os
 import sys
+import threading
 import traceback
 import types
 import zlib
@@ -49,10 +51,17 @@ SHIPPED: Final = frozenset(
 _Loaded = tuple[str, "list[VerifierSpec] | str"]  # the hash of a file's text; what it defines, or why it does not load
 _known: dict[Path, _Loaded] = {}
 _elsewhere_first = True
+# What is known, `sys.modules` and `sys.stdout` are the whole process's: one thread at a time loads.
+_lock = threading.RLock()
 
 
 def load_all(paths: Sequence[Path], limit: float) -> list[tuple[Path, list[VerifierSpec] | str]]:
     """What each file defines, or why it does not load; `limit` is in seconds, for one file."""
+    with _lock:
+        return _load_all(paths, limit)
+
+
+def _load_all(paths: Sequence[Path], limit: float) -> list[tuple[Path, list[VerifierSpec] | str]]:
     texts: dict[Path, bytes] = {}
     found: dict[Path, list[VerifierSpec] | str] = {}
     for path in paths:
@@ -66,7 +75,7 @@ def load_all(paths: Sequence[Path], limit: float) -> list[tuple[Path, list[Verif
             found[path] = before[1]
         else:
             texts[path] = text
-    foreign = [path for path in texts if _elsewhere_first and not _is_shipped(path)]
+    foreign = [path for path in texts if _elsewhere_first and not is_shipped(path)]
     failures = first_load(foreign, limit)
     for path, text in texts.items():
         try:
@@ -78,7 +87,7 @@ def load_all(paths: Sequence[Path], limit: float) -> list[tuple[Path, list[Verif
 
 
 def load_checked(path: Path, load_limit: float = LOAD_LIMIT) -> list[VerifierSpec]:
-    """The verifiers that one file defines, loaded elsewhere first, Raises VerifierError."""
+    """The verifiers that one file defines, loaded elsewhere first. Raises VerifierError."""
     [(_, found)] = load_all([path], load_limit)
     if isinstance(found, str):
         raise VerifierError(found)
@@ -93,10 +102,12 @@ def load_in_this_process() -> None:
 
 def load_file(path: Path) -> list[VerifierSpec]:
     """The verifiers that one file defines. Raises VerifierError, whatever the file itself raised."""
-    return _execute(path, _text(path))
+    with _lock:
+        return _execute(path, _text(path))
 
 
-def _is_shipped(path: Path) -> bool:
+def is_shipped(path: Path) -> bool:
+    """Whether a file came with the program, so that it is known to load."""
     return path.parent == BUNDLED_REWARDS and path.stem in SHIPPED
 
 
@@ -144,3 +155,12 @@ def _explain(error: BaseException, path: Path) -> str:
     message = f"{type(error).__name__}: {error}".strip().rstrip(":")
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
     return f"{message} (line {lines[-1]})" if lines else message
+
+
+def _forget_lock() -> None:
+    global _lock
+    _lock = threading.RLock()
+
+
+# A fork made while another thread loads would wait for that thread, which it does not have.
+os.register_at_fork(after_in_child=_forget_lock)

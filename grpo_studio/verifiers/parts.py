@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import copy
 import json
-import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, lru_cache
-from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +17,7 @@ from grpo_studio.errors import VerifierError
 from grpo_studio.settings import BUNDLED_REWARDS
 from grpo_studio.verifiers.contract import Verdict, VerifierSpec
 from grpo_studio.verifiers.discovery import Registry, discover, load_file, problems_of
+from grpo_studio.verifiers.judge_score import read_returned
 
 Part = Callable[[str, Mapping[str, Any]], Verdict]
 _directories: tuple[Path, ...] = (BUNDLED_REWARDS,)
@@ -108,21 +107,7 @@ def _judged(spec: VerifierSpec, params: Mapping[str, Any], completion: str, colu
     for name in spec.columns:
         if name not in given and name not in spec.optional_columns:
             raise VerifierError(f"{spec.name} needs a column '{name}'")
-    return _verdict(spec.name, spec.function(completion, **{**given, **params}))
-
-
-def _verdict(name: str, returned: Any) -> Verdict:
-    """What a verifier returned, as a Verdict of a finite number or None; a judge draws the same line."""
-    verdict = returned if isinstance(returned, Verdict) else Verdict(returned)
-    score: Any = verdict.score
-    if score is None:
-        return verdict
-    if isinstance(score, bool) or not isinstance(score, Real):
-        raise VerifierError(f"{name} returned {score!r:.80} ({type(score).__name__}), which is not a number")
-    try:
-        value = float(score)
-    except OverflowError:
-        value = math.inf
-    if not math.isfinite(value):
-        raise VerifierError(f"{name} returned {value}, which is not a finite number")
-    return Verdict(value, verdict.reason, verdict.extracted)
+    outcome, verdict = read_returned(spec.name, spec.function(completion, **{**given, **params}))
+    if outcome not in ("ok", "abstained"):
+        raise VerifierError(verdict.reason)
+    return verdict

@@ -8,11 +8,14 @@ simply runs.
 
 from __future__ import annotations
 
+import resource
 import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
+
+_LEAST = 1e-6  # 0 would switch the timer off
 
 
 class OutOfTime(BaseException):
@@ -32,11 +35,20 @@ def time_bound(seconds: float) -> Iterator[None]:
         return
     # The handler stays: without one, a signal that comes late would end the process.
     signal.signal(signal.SIGVTALRM, _raise)
-    outer, _ = signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+    outer, _ = signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+    began = _used()
+    signal.setitimer(signal.ITIMER_VIRTUAL, min(seconds, outer) if outer else seconds)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_VIRTUAL, outer)
+        # What is used here is used of an outer bound as well; one that is used up ends its block at once.
+        left = max(outer - (_used() - began), _LEAST) if outer else 0
+        signal.setitimer(signal.ITIMER_VIRTUAL, left)
+
+
+def _used() -> float:
+    """What the timer counts: seconds of the processor outside the kernel."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_utime
 
 
 def _raise(number: int, frame: FrameType | None) -> None:

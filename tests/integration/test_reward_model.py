@@ -100,6 +100,29 @@ def test_a_model_without_a_pad_token_is_read_at_its_last_token(
     assert found == pytest.approx(direct(folder, rendered(folder))[:, 0].tolist(), abs=1e-5)
 
 
+def test_a_model_without_a_pad_token_scores_texts_of_all_its_tokens(load: Callable[..., Any], tmp_path: Path) -> None:
+    """No token is left to pad with, so such texts are read one by one; so for a pad token that is none of the model."""
+    folder = make_tiny_reward_model(tmp_path / "padless", pad=False)
+    model = load(model=str(folder), batch_size=16)
+    size = model._model.config.vocab_size
+    rows = [list(range(size)), [3, 1], list(range(size - 1, -1, -1)), [2]]
+    alone = [model._forward([row])[0] for row in rows]
+    assert model._forward(rows) == pytest.approx(alone, abs=1e-5)
+    model._model.config.pad_token_id = size
+    assert model._forward(rows) == pytest.approx(alone, abs=1e-5)
+
+
+def test_a_verifier_of_ones_own_is_not_scored_by_the_trainer(train: Train, settings: Settings) -> None:
+    path = settings.home / "rewards" / "mine.py"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(
+        "from grpo_studio.verifiers import verifier\n\n\n@verifier(examples=[('a', {}, None)], place='trainer')\n"
+        "def mine(completion, *, model='x'):\n    return None\n"
+    )
+    with pytest.raises(VerifierError, match="scores by the shipped reward_model alone"):
+        train("rewards=[{verifier: mine}]")
+
+
 def test_without_a_chat_template_it_reads_prompt_and_completion_on_two_lines(
     load: Callable[..., Any], tmp_path: Path
 ) -> None:

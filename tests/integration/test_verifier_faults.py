@@ -148,6 +148,32 @@ def test_a_verifier_gets_the_prompt_and_the_length_in_tokens(train: Train, setti
     assert all(int(value) == tokens for _, tokens, value in rows), rows
 
 
+@pytest.mark.parametrize("aggregation", ["sum_then_normalize", "normalize_then_sum"])
+def test_rewards_beyond_float32_are_missing_and_told(train: Train, settings: Settings, aggregation: str) -> None:
+    """Half of the completions add up to 1e39: they teach nothing, the others do, and the weights stay numbers."""
+    from safetensors.torch import load_file
+
+    add(
+        settings.home, "large",
+        HEAD + "@verifier(examples=[('ab', {}, 1e38)])\n"
+        "def large(completion: str) -> float:\n"
+        "    total = sum(map(ord, completion))\n    return 1e38 if total % 2 else total % 4 / 2\n",
+    )  # fmt: skip
+    trained = train(
+        "rewards=[{verifier: large, weight: 10}]", "limits.abstained=1", "algorithm.steps=4",
+        f"algorithm.extra={{multi_objective_aggregation: {aggregation}}}",
+    )  # fmt: skip
+    assert trained.outcome.paused is None
+    lost = trained.metrics["verifier/large/non_finite"]
+    assert sum(value or 0.0 for value in lost.values()) > 0
+    assert lost == trained.metrics["verifier/large/abstained"]
+    told = [message for kind, message, _ in trained.events if kind == "non_finite_score"]
+    assert len(told) == 1
+    assert "times the weight 10" in told[0]
+    weights = load_file(trained.folder.checkpoints / "final" / "model.safetensors")
+    assert all(bool(weight.isfinite().all()) for weight in weights.values())
+
+
 def test_values_of_a_wrong_kind_are_counted_and_told(train: Train, settings: Settings) -> None:
     add(
         settings.home,

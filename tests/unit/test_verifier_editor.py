@@ -1,8 +1,7 @@
-"""Verifiers in the browser: which names and texts are taken, what is checked first, who may write, work behind it."""
+"""Verifiers in the browser: which names and texts are taken, what is checked first, and who may write."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +17,6 @@ from grpo_studio.ui.verifiers_catalogue import Catalogue
 from grpo_studio.ui.verifiers_code import run_code
 from grpo_studio.ui.verifiers_editor import EditorActions
 from grpo_studio.ui.verifiers_files import LARGEST_BYTES, OwnFiles
-from grpo_studio.ui.verifiers_jobs import AT_ONCE, Job, Jobs
 from grpo_studio.ui.verifiers_trust import require_sandbox
 from grpo_studio.verifiers.sandbox import FORCE_VARIABLE
 
@@ -126,6 +124,45 @@ def test_a_verifier_that_fails_its_own_example_is_not_saved_but_can_be_a_draft(
     assert editor.verifiers_save({**request, "draft": True})["saved"] == "_bad.py"
     assert editor.files.names() == ["_bad.py"]
     assert "says_yes" not in editor.catalogue.read()[1].specs
+
+
+@pytest.mark.parametrize(
+    ("example", "returned", "told"),
+    [
+        ('("yes", {"size": 2, "answer": "1"}, 1.0)', "1.0", ""),
+        ('("yes", {"size": 2, "answer": "1"}, None)', "None", ""),
+        ('("yes", {"answer": "1"}, 1.0)', "1.0", "lacks 'size'"),
+        ('("yes", {"size": 2}, 1.0)', "1.0", "lacks 'answer'"),
+        ('("yes", {"size": 2, "answer": "1", "colour": 3}, 1.0)', "1.0", "gives 'colour', which the verifier does not take"),
+        ('("yes", {"size": 2, "answer": "1"}, None)', "1.0", "should get None (abstain) and got 1"),
+        ('("yes", {"size": 2, "answer": "1"}, 1.0)', "None", "should get 1 and got None"),
+        ('("yes", {"size": 2, "answer": "1"}, 1.0)', "[1.0]", "cannot be scored: "),
+        ('("yes", {"size": 2, "answer": "1"}, 1.0)', "1 / 0", "raised or ended its process: ZeroDivisionError"),
+    ],
+)  # fmt: skip
+def test_each_example_is_judged_and_what_is_wrong_with_it_is_told(
+    editor: EditorActions, example: str, returned: str, told: str
+) -> None:
+    sound = '("no", {"size": 1, "answer": "1"}, 0.0)'
+    code = f"""from grpo_studio.verifiers import verifier
+
+@verifier(examples=[{sound}, {example}])
+def sized(completion, answer, *, size: int):
+    'It says yes.'
+    return {returned} if completion == "yes" else 0.0
+"""
+    report = editor.verifiers_check({"file": "sized", "code": code})
+    assert [one["passed"] for one in report["examples"]] == [True, not told]
+    assert report["examples"][0]["score"]["value"] == 0.0
+    assert len(report["problems"]) == bool(told)
+    assert all(problem.startswith(f"sized: example 2 {told}") for problem in report["problems"])
+
+
+def test_an_example_is_judged_once(editor: EditorActions, tmp_path: Path) -> None:
+    calls = tmp_path / "calls"
+    code = rule(returned=f"float(completion == 'yes') + 0 * open({str(calls)!r}, 'a').write('x')")
+    assert editor.verifiers_check({"file": "counts", "code": code})["ok"]
+    assert calls.read_text() == "x"
 
 
 def test_a_draft_that_is_mended_takes_its_place(editor: EditorActions) -> None:
@@ -339,52 +376,3 @@ def test_visitors_code_is_refused_where_the_sandbox_is_weak(
         require_sandbox(closed, [reward])
     require_sandbox(opened, [reward])
     require_sandbox(closed, [RewardSettings(verifier="math_numeric")])
-
-
-# Work in the background
-
-
-def test_a_key_begins_one_job_however_often_it_comes() -> None:
-    jobs, calls = Jobs(), []
-
-    def work(job: Job) -> dict[str, Any]:
-        calls.append(1)
-        return {"answer": 42}
-
-    for _ in range(3):
-        answer = jobs.begin("key-1234", "gold", work)
-    while answer["state"] == "running":
-        answer = jobs.progress("key-1234")
-    assert (answer["result"], len(calls)) == ({"answer": 42}, 1)
-    assert jobs.progress("another-key") == {"unknown": True}
-
-
-def test_a_job_that_waits_or_works_can_be_cancelled() -> None:
-    jobs, release = Jobs(), threading.Event()
-
-    def work(job: Job) -> dict[str, Any]:
-        while not release.wait(0.01):
-            job.report("judging")
-        return {}
-
-    keys = [f"key-{number:04}" for number in range(AT_ONCE + 1)]
-    for key in keys:
-        jobs.begin(key, "gold", work)
-    assert jobs.progress(keys[-1])["message"] == "waiting"
-    for key in reversed(keys):
-        answer = jobs.cancel(key)
-        while answer["state"] == "running":
-            answer = jobs.progress(key)
-        assert answer["state"] == "cancelled"
-
-
-def test_a_job_that_fails_says_why() -> None:
-    jobs = Jobs()
-
-    def work(job: Job) -> dict[str, Any]:
-        raise VerifierError("the gold\nis gone")
-
-    answer = jobs.begin("key-1234", "gold", work)
-    while answer["state"] == "running":
-        answer = jobs.progress("key-1234")
-    assert (answer["state"], answer["message"]) == ("failed", "the gold is gone")

@@ -9,8 +9,9 @@ import pytest
 
 from grpo_studio.config import RewardSettings
 from grpo_studio.errors import VerifierError
+from grpo_studio.settings import BUNDLED_REWARDS
 from grpo_studio.store.folder import RunFolder
-from grpo_studio.store.verifier_files import keep_verifiers, verifiers_in
+from grpo_studio.store.verifier_files import keep_verifiers
 from grpo_studio.verifiers import discover
 
 RULE = (
@@ -65,8 +66,9 @@ def test_parts_named_in_params_are_kept_at_any_depth(tmp_path: Path) -> None:
     assert set(kept) == {"mixed.py", "inner.py", "leaf.py"}
 
 
-def test_what_is_no_verifier_in_params_names_none() -> None:
-    assert list(verifiers_in({"verifier": 3, "pattern": "verifier", "deep": [1, None, {"verifier": ["a"]}]})) == []
+def test_a_verifier_that_is_called_by_default_is_kept(tmp_path: Path) -> None:
+    kept = kept_by(RewardSettings(verifier="wrong_and_long"), of=[BUNDLED_REWARDS], folder=tmp_path / "kept")
+    assert set(kept) == {"wrong_and_long.py", "math_numeric.py"}
 
 
 def test_the_kept_file_stands_before_the_one_it_came_from(tmp_path: Path) -> None:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from reward_checks import add_verifier, check_rewards, writing_model
 
 from grpo_studio.gold_preflight import spread
-from grpo_studio.preflight import CheckReport, check
+from grpo_studio.preflight import CheckReport
 from grpo_studio.settings import Settings
 
 HEAD = "from grpo_studio.verifiers import verifier\n\n\n"
@@ -20,24 +20,13 @@ Check = Callable[..., CheckReport]
 @pytest.fixture
 def add(settings: Settings) -> Callable[[str, str], Path]:
     """Put a verifier file into the home folder."""
-
-    def write(name: str, source: str) -> Path:
-        path = settings.home / "rewards" / f"{name}.py"
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(source)
-        return path
-
-    return write
+    return lambda name, source: add_verifier(settings, name, source)
 
 
 @pytest.fixture
 def model(tmp_path: Path) -> Path:
     """A folder that holds the files of a model that writes; nothing here loads it."""
-    folder = tmp_path / "model"
-    folder.mkdir()
-    (folder / "config.json").write_text('{"architectures": ["LlamaForCausalLM"]}')
-    (folder / "model.safetensors").touch()
-    return folder
+    return writing_model(tmp_path / "model")
 
 
 @pytest.fixture
@@ -45,12 +34,7 @@ def checked(settings: Settings, tmp_path: Path, model: Path) -> Check:
     """Check rewards against rows with these golds."""
 
     def run(rewards: list[dict[str, Any]], golds: list[Any] | None = None, **columns: Any) -> CheckReport:
-        golds = ["12"] * 40 if golds is None else golds
-        rows = [{"prompt": f"What is {number}?", "answer": gold, **columns} for number, gold in enumerate(golds)]
-        source = tmp_path / "rows.jsonl"
-        source.write_text("".join(json.dumps(row) + "\n" for row in rows))
-        dataset = {"source": str(source), "held_out": 0}
-        return check({"model": {"id": str(model)}, "dataset": dataset, "rewards": rewards}, settings)
+        return check_rewards(settings, model, tmp_path / "rows.jsonl", rewards, golds, **columns)
 
     return run
 

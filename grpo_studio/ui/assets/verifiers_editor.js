@@ -3,7 +3,7 @@
 import { h, replace, say } from "./dom.js";
 import { within } from "./poll.js";
 import { makeCode } from "./verifiers_code.js";
-import { columnFields, paramFields } from "./verifiers_fields.js";
+import { columnFields, paramFields, readColumns } from "./verifiers_fields.js";
 import { reportBox } from "./verifiers_report.js";
 import { scoreBox } from "./verifiers_score.js";
 import { columnsOf } from "./verifiers_try.js";
@@ -181,13 +181,8 @@ export function makeEditor(context) {
     const run = h("button", { type: "button", class: "button", onclick: judge }, words.judge_code);
 
     async function judge() {
-      let values;
-      try {
-        values = columns.read();
-      } catch (error) {
-        score.fail(say(words.not_json, { name: error.message }));
-        return;
-      }
+      const values = readColumns(columns, score, words);
+      if (!values) return;
       score.wait();
       const answer = await ask("", () => server.verifiers_try_code({ file: state.file, code: state.code, verifier: spec.name, completion: text.value, columns: values, params }));
       if (!answer) score.fail(words.no_score);

@@ -1,6 +1,6 @@
 // Labelled inputs for settings that the server describes (form.py), and for the params of a verifier.
 
-import { h } from "./dom.js";
+import { h, say } from "./dom.js";
 import { parsed, shown } from "./launch_text.js";
 
 let serial = 0;
@@ -102,4 +102,14 @@ export function columnFields(columns, values, changed, words) {
     return found;
   };
   return { roots: fields.map((field) => field.root), read };
+}
+
+/** What is in the columns, or null: then the box of the score says which one is no JSON. */
+export function readColumns(columns, score, words) {
+  try {
+    return columns.read();
+  } catch (error) {
+    score.fail(say(words.not_json, { name: error.message }));
+    return null;
+  }
 }

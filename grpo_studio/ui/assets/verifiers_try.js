@@ -3,7 +3,7 @@
 import { h, replace, say } from "./dom.js";
 import { shown } from "./launch_text.js";
 import { within } from "./poll.js";
-import { columnFields, paramFields } from "./verifiers_fields.js";
+import { columnFields, paramFields, readColumns } from "./verifiers_fields.js";
 import { pair, prose, scoreBox } from "./verifiers_score.js";
 
 const LONGEST_WAIT_MS = 120000;
@@ -44,13 +44,8 @@ export function makeTry(context) {
     }
 
     async function judge() {
-      let values;
-      try {
-        values = columns.read();
-      } catch (error) {
-        score.fail(say(words.not_json, { name: error.message }));
-        return;
-      }
+      const values = readColumns(columns, score, words);
+      if (!values) return;
       button.disabled = true;
       score.wait();
       try {

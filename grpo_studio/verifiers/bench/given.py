@@ -17,7 +17,7 @@ WHOLE: Final = "whole reward"
 """Label of the weighted sum of all verifiers."""
 _CHARACTERS_A_TOKEN = 4
 Progress = Callable[[int, int], None]
-"""Called with the rows done and the rows in all."""
+"""Called with the rows done and the rows in all, between parts of the work; it ends the work by raising."""
 
 
 def specs_of(rewards: Sequence[RewardSettings], directories: Sequence[Path]) -> list[VerifierSpec]:

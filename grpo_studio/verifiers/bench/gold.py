@@ -20,12 +20,10 @@ from grpo_studio.verifiers.bench.given import (
     specs_of,
     top_of,
 )
-from grpo_studio.verifiers.bench.judging import BenchJudge
+from grpo_studio.verifiers.bench.judging import ROWS_AT_ONCE, BenchJudge
 from grpo_studio.verifiers.contract import VerifierSpec
 from grpo_studio.verifiers.judge import Score
 from grpo_studio.verifiers.judge_work import accepted_example
-
-ROWS_AT_ONCE = 512
 
 
 @dataclass(frozen=True)
@@ -88,13 +86,15 @@ def gold_check(
         if reads_gold(spec):
             with BenchJudge([reward], [spec], directories, time_limit) as judge:
                 for first in range(0, len(samples), ROWS_AT_ONCE):
+                    if progress is not None:
+                        progress(done, total)
                     part = samples[first : first + ROWS_AT_ONCE]
                     for place, judgement in enumerate(_judged(judge, spec, part)):
                         tally.add(part[place], rows[first + place], judgement)
                     done += len(part)
-                    if progress is not None:
-                        progress(done, total)
         reports.append(tally.report(reward, len(samples)))
+    if progress is not None:
+        progress(total, total)
     return reports
 
 

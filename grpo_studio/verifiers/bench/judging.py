@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Final
 
 from grpo_studio.config import RewardSettings
+from grpo_studio.verifiers.bench.given import Progress
 from grpo_studio.verifiers.contract import VerifierSpec
 from grpo_studio.verifiers.judge import Judge, JudgeRequest, Score
 
 _ELSEWHERE = Score(None, "only a run can score it: the trainer does, on its device", None, 0.0, "abstained")
+ROWS_AT_ONCE: Final = 128
+"""Rows between two calls of a progress; few, since a verifier that hangs takes its time limit for each."""
 Columns = Mapping[str, Sequence[Any]]
 
 
@@ -42,6 +45,22 @@ class BenchJudge:
     def score(self, completions: Sequence[str], columns: Columns) -> list[list[Score]]:
         """As `Judge.score`."""
         return self._filled(self._judge.score(completions, columns), len(completions))
+
+    def score_in_parts(
+        self, completions: Sequence[str], columns: Columns, progress: Progress | None, rows: int = ROWS_AT_ONCE
+    ) -> list[list[Score]]:
+        """As `score`; `progress` is called before each part and at the end, and ends the work by raising."""
+        total, scores = len(completions), [list[Score]() for _ in range(self._count)]
+        for first in range(0, total, rows):
+            if progress is not None:
+                progress(first, total)
+            part = slice(first, first + rows)
+            found = self.score(completions[part], {name: values[part] for name, values in columns.items()})
+            for told, more in zip(scores, found, strict=True):
+                told += more
+        if progress is not None:
+            progress(total, total)
+        return scores
 
     def score_ideal(self, columns: Columns) -> list[list[Score]]:
         """As `Judge.score_ideal`."""

@@ -11,7 +11,6 @@ What is called paying, measured from a plain wrong answer ("I do not know the an
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from grpo_studio.data import Sample
 from grpo_studio.group_kind import EQUAL
 from grpo_studio.verifiers.bench.given import (
     WHOLE,
+    Progress,
     as_record,
     columns_of,
     estimated_tokens,
@@ -35,7 +35,9 @@ from grpo_studio.verifiers.bench.judging import BenchJudge, judged_here
 from grpo_studio.verifiers.bench.probe_texts import PLAIN_WRONG, Probe, probes_for
 from grpo_studio.verifiers.contract import VerifierSpec
 from grpo_studio.verifiers.judge import Score
-from grpo_studio.weighted_reward import weighted_reward
+from grpo_studio.weighted_reward import LARGEST, weighted_reward
+
+TEXTS_AT_ONCE = 8
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,11 @@ class _Scale:
 
 
 def exploit_probes(
-    rewards: Sequence[RewardSettings], sample: Sample, directories: Sequence[Path], time_limit: float = 5.0
+    rewards: Sequence[RewardSettings],
+    sample: Sample,
+    directories: Sequence[Path],
+    time_limit: float = 5.0,
+    progress: Progress | None = None,
 ) -> list[ProbeResult]:
     """For each probe one result a reward, in their order, then that of the whole reward.
 
@@ -84,7 +90,7 @@ def exploit_probes(
     texts = [PLAIN_WRONG, *(probe.text for probe in probes)]
     with BenchJudge(rewards, specs, directories, time_limit) as judge:
         columns = columns_of([sample] * len(texts), [estimated_tokens(text) for text in texts])
-        by_reward = judge.score(texts, columns)
+        by_reward = judge.score_in_parts(texts, columns, progress, TEXTS_AT_ONCE)
         tops = _tops(judge, specs, sample)
     scales = [
         _Scale(scores[0].value or 0.0, top, reads_gold(spec) and not gives_parts(spec))
@@ -138,9 +144,8 @@ def whole_score(rewards: Sequence[RewardSettings], scores: Sequence[Score]) -> S
     seconds = sum(score.seconds for score in scores)
     if value is None:
         labels = [r.label for r, s in zip(rewards, scores, strict=True) if s.value is None and r.weight != 0]
-        return Score(None, f"{', '.join(labels)} cannot judge it", None, seconds, "abstained")
-    if not math.isfinite(value):
-        return Score(None, f"the weighted sum is {value}, which is not a finite number", None, seconds, "abstained")
+        reason = f"{', '.join(labels)} cannot judge it" if labels else f"the weighted scores pass {LARGEST:g} together"
+        return Score(None, reason, None, seconds, "abstained")
     return Score(value, "", None, seconds, "ok")
 
 

@@ -69,12 +69,3 @@ def group_of(row: Mapping[str, Any]) -> SampledGroup:
     return SampledGroup(
         Sample(messages, str(sample["question"]), sample["answer"], dict(sample["columns"])), completions, tokens
     )
-
-
-def plain(value: Any) -> Any:
-    """For `json.dumps(default=...)`: cells of data sets that JSON has no word for, as a judge is given them."""
-    for method in ("tolist", "item"):
-        convert = getattr(value, method, None)
-        if callable(convert):
-            return convert()
-    return sorted(value, key=str) if isinstance(value, set | frozenset) else str(value)

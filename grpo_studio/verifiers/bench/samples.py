@@ -11,7 +11,7 @@ from pathlib import Path
 from grpo_studio.config import RewardSettings
 from grpo_studio.data import Sample
 from grpo_studio.group_kind import EQUAL, kind_of_group
-from grpo_studio.verifiers.bench.given import WHOLE, columns_of, reads_gold, specs_of
+from grpo_studio.verifiers.bench.given import WHOLE, Progress, columns_of, reads_gold, specs_of
 from grpo_studio.verifiers.bench.judging import BenchJudge, judged_here
 from grpo_studio.verifiers.bench.probes import whole_score
 from grpo_studio.verifiers.bench.verdict import Counts, Level, Trouble, verdict_of
@@ -69,6 +69,7 @@ def sample_report(
     groups: Sequence[SampledGroup],
     directories: Sequence[Path],
     time_limit: float = 5.0,
+    progress: Progress | None = None,
 ) -> SampleReport:
     """Judge the groups as a run would, with the same weights and the same rule for abstentions.
 
@@ -82,7 +83,7 @@ def sample_report(
     samples = [group.sample for group in groups for _ in group.completions]
     tokens = [count for group in groups for count in group.tokens]
     with BenchJudge(rewards, specs, directories, time_limit) as judge:
-        by_reward = judge.score(texts, columns_of(samples, tokens))
+        by_reward = judge.score_in_parts(texts, columns_of(samples, tokens), progress)
     whole = [whole_score(rewards, [scores[place] for scores in by_reward]) for place in range(len(texts))]
     counts = _kinds(rewards, groups, whole)
     spreads = tuple(_spread(r.label, r.weight, scores) for r, scores in zip(rewards, by_reward, strict=True))

@@ -19,10 +19,11 @@ from pathlib import Path
 from typing import IO, Any, Literal
 
 from grpo_studio.catalog import locate
-from grpo_studio.data import is_on_hub
 from grpo_studio.devices import worker_environment
 from grpo_studio.errors import StudioError
+from grpo_studio.hub_use import reads_hub
 from grpo_studio.settings import Settings
+from grpo_studio.verifiers.bench.beside import require_free_gpu
 from grpo_studio.verifiers.bench.request import SamplingRequest
 from grpo_studio.verifiers.bench.sample_cache import group_of, read_groups, write_groups
 from grpo_studio.verifiers.bench.samples import SampledGroup
@@ -35,7 +36,7 @@ State = Literal["running", "done", "failed", "cancelled"]
 
 @dataclass(frozen=True)
 class SamplingState:
-    """`message` is what is being done, or why it failed; `done` and `wanted` count completions."""
+    """`message` is what is being done and what slows it, or why it failed; `done` and `wanted` count completions."""
 
     state: State
     message: str
@@ -52,20 +53,26 @@ def start_sampling(request: SamplingRequest, settings: Settings) -> SamplingJob:
     """Begin to sample; what was sampled before is there at once.
 
     Raises:
-        ModelError: the model is not to be found.
+        ModelError: the model is not to be found, or a run has the GPU.
     """
     locate(request.config.model.id, settings.cache)
     kept = cached_groups(request, settings)
-    return SamplingJob(request, settings, kept)
+    note = require_free_gpu(settings) if kept is None else ""
+    return SamplingJob(request, settings, kept, note)
 
 
 class SamplingJob:
     """One sampling process, followed by a thread of its own. All methods may be called from any thread."""
 
     def __init__(
-        self, request: SamplingRequest, settings: Settings, kept: tuple[SampledGroup, ...] | None = None
+        self,
+        request: SamplingRequest,
+        settings: Settings,
+        kept: tuple[SampledGroup, ...] | None = None,
+        note: str = "",
     ) -> None:
         self._request, self._settings = request, settings
+        self._note = f" ({note})" if note else ""
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._groups = kept or ()
@@ -137,7 +144,8 @@ class SamplingJob:
         elif kind == "progress":
             with self._lock:
                 if not self._ended.is_set():
-                    self._state = SamplingState("running", str(said["message"]), int(said["done"]), int(said["wanted"]))
+                    message, done, wanted = f"{said['message']}{self._note}", int(said["done"]), int(said["wanted"])
+                    self._state = SamplingState("running", message, done, wanted)
         return bool(kind == "done")
 
     def _keep(self) -> None:
@@ -164,7 +172,7 @@ def _start(request: SamplingRequest, settings: Settings, errors: IO[bytes]) -> s
     paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]
     environment = {**os.environ, **worker_environment(), "PYTHONPATH": os.pathsep.join(filter(None, paths))}
     config = request.config
-    if locate(config.model.id, settings.cache).kind != "hub" and not is_on_hub(config.dataset.source):
+    if not reads_hub(config, settings):
         environment["HF_HUB_OFFLINE"] = "1"  # nothing of it is there: no library shall wait for it
     process = subprocess.Popen(
         [sys.executable, "-P", "-m", "grpo_studio.training.sample_groups", str(os.getpid())],

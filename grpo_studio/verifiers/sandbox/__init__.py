@@ -4,6 +4,7 @@ from grpo_studio.verifiers.sandbox.asserts import GoldTests, Report, close_idle,
 from grpo_studio.verifiers.sandbox.box import BoxEnded
 from grpo_studio.verifiers.sandbox.command import Limits
 from grpo_studio.verifiers.sandbox.level import FORCE_VARIABLE, LevelName, SandboxLevel, level
+from grpo_studio.verifiers.sandbox.limited import limit_problem, limits_of, try_out
 from grpo_studio.verifiers.sandbox.programs import Printed, run_program
 from grpo_studio.verifiers.sandbox.submission import submitted_code
 
@@ -18,7 +19,10 @@ __all__ = [
     "SandboxLevel",
     "close_idle",
     "level",
+    "limit_problem",
+    "limits_of",
     "run_program",
     "run_tests",
     "submitted_code",
+    "try_out",
 ]

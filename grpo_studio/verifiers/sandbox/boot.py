@@ -8,7 +8,8 @@ from types import CodeType
 
 PACKAGE = "grpo_studio.verifiers.sandbox.inside"
 _MODULES = ("wire", "confine", "cage", "program", "script", "gold", "mini_pytest", "remote", "tests", "probe")
-# Reads its code from the pipe; the modules go by their own names, under packages that are otherwise empty.
+# Reads its code from the pipe; the modules go by their own names, under packages that are otherwise empty. `exit` and
+# `quit`, which programs use, are of `site`, and that is not loaded.
 BOOT = """
 import sys, os, marshal
 def frame():
@@ -34,6 +35,8 @@ for short, code in codes:
     setattr(parent, short, module)
     exec(code, module.__dict__)
 sys.path += settings["site"]
+import builtins
+builtins.exit = builtins.quit = sys.exit
 def run(measures):
     os.write(sink, len(m := ("; ".join(measures)).encode()).to_bytes(4, "big") + m)
     getattr(parent, entry).main(source, sink, settings)

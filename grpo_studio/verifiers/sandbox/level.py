@@ -64,11 +64,22 @@ def _found(force: LevelName | None) -> tuple[SandboxLevel, Way]:
         problem, measures = _try(made)
     if problem is not None:
         raise BoxEnded(f"no sandbox can be made here: {problem}")
+    kept = "; ".join(_kept(root, made.drop_root, measures))
+    return SandboxLevel("limits", f"{'; '.join(reasons)[:400]}; instead: {kept}"), made
+
+
+def _kept(root: bool, drop_root: bool, measures: str) -> list[str]:
+    """What there is without namespaces, and what it leaves open."""
     kept = ["resource limits, a process group of its own"]
     if root:
-        kept.append("another user" if made.drop_root else "root without its capabilities")
+        kept.append("another user" if drop_root else "root without its capabilities")
     kept.append(measures or "this is no wall: files and the network stay within reach")
-    return SandboxLevel("limits", f"{'; '.join(reasons)}; instead: {'; '.join(kept)}"[:600]), made
+    if not root and "Landlock" not in measures:
+        kept.append(
+            "code can read the files and the environment of all processes of this user, the trainer's keys and tokens "
+            "among them (/proc/PID/environ)"
+        )
+    return kept
 
 
 def _try(made: Way) -> tuple[str | None, str]:

@@ -6,14 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bench_rows import folder_of, row
 
 from grpo_studio.config import DatasetSettings, RewardSettings
 from grpo_studio.data import Sample
 from grpo_studio.errors import DataError, VerifierError
 from grpo_studio.settings import BUNDLED_REWARDS
 from grpo_studio.verifiers.bench import gold_check, read_bench_rows, try_it
+from grpo_studio.verifiers.bench.judging import ROWS_AT_ONCE
 
-HEAD = "from grpo_studio.verifiers import Verdict, verifier\n"
 STRICT = """
 def ideal(answer, **_):
     return f"={answer}" if str(answer).isdecimal() else None
@@ -54,14 +55,11 @@ def stumbles(completion: str, answer):
 
 @pytest.fixture(scope="module")
 def rewards_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("rewards")
-    (folder / "strict.py").write_text(HEAD + STRICT)
-    (folder / "others.py").write_text(HEAD + OTHERS)
-    return folder
+    return folder_of(tmp_path_factory, STRICT, OTHERS)
 
 
 def sample(answer: Any) -> Sample:
-    return Sample(({"role": "user", "content": "How many?"},), "How many?", answer, {"answer": answer})
+    return row("How many?", answer)
 
 
 def reward(name: str, **params: Any) -> RewardSettings:
@@ -122,7 +120,21 @@ def test_several_rewards_are_reported_in_their_order_and_progress_ends_at_all(re
     rewards = [reward("short"), reward("strict"), RewardSettings(verifier="no_ideal", name="mine")]
     reports = gold_check(rewards, [sample("4")] * 3, [rewards_dir], progress=lambda *at: seen.append(at))
     assert [report.label for report in reports] == ["short", "strict", "mine"]
-    assert seen == [(3, 6), (6, 6)]
+    assert seen == [(0, 6), (3, 6), (6, 6)]
+
+
+def test_a_progress_that_raises_ends_the_check(rewards_dir: Path) -> None:
+    calls: list[tuple[int, int]] = []
+
+    def progress(done: int, wanted: int) -> None:
+        calls.append((done, wanted))
+        if done:
+            raise InterruptedError
+
+    rows = [sample("4")] * (ROWS_AT_ONCE + 1)
+    with pytest.raises(InterruptedError):
+        gold_check([reward("strict"), reward("no_ideal")], rows, [rewards_dir], progress=progress)
+    assert calls == [(0, 2 * len(rows)), (ROWS_AT_ONCE, 2 * len(rows))]
 
 
 def test_no_rows_and_an_unknown_verifier(rewards_dir: Path) -> None:

@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bench_rows import folder_of, row, weighted
 
-from grpo_studio.config import RewardSettings
 from grpo_studio.data import Sample
 from grpo_studio.verifiers.bench import ProbeResult, exploit_probes, probe_row
 from grpo_studio.verifiers.bench.given import WHOLE
 from grpo_studio.verifiers.bench.probe_texts import probes_for
+from grpo_studio.verifiers.bench.probes import TEXTS_AT_ONCE
 
-HEAD = "import re\nfrom grpo_studio.verifiers import Verdict, verifier\n"
 NAIVE = """
 @verifier(examples=[("12", {"answer": "12"}, 1.0)])
 def contains(completion: str, answer):
@@ -69,18 +69,15 @@ def by_trainer(completion: str):
 
 @pytest.fixture(scope="module")
 def rewards_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("rewards")
-    (folder / "naive.py").write_text(HEAD + NAIVE)
-    return folder
+    return folder_of(tmp_path_factory, NAIVE)
 
 
 def sample(question: str = "What is 5 + 7?", answer: Any = "12") -> Sample:
-    return Sample(({"role": "user", "content": question},), question, answer, {"answer": answer})
+    return row(question, answer)
 
 
-def probe(names: str, rewards_dir: Path, row: Sample | None = None, **weights: float) -> list[ProbeResult]:
-    rewards = [RewardSettings(verifier=name, weight=weights.get(name, 1.0)) for name in names.split()]
-    return exploit_probes(rewards, row or sample(), [rewards_dir])
+def probe(names: str, rewards_dir: Path, on: Sample | None = None, **weights: float) -> list[ProbeResult]:
+    return exploit_probes(weighted(names, **weights), on or sample(), [rewards_dir])
 
 
 def paying(results: list[ProbeResult], label: str) -> set[str]:
@@ -171,3 +168,16 @@ def test_the_row_is_one_whose_question_does_not_give_the_gold_away() -> None:
     assert probe_row(rows[:2]) == 1
     assert probe_row(rows[:1]) == probe_row([]) == 0
     assert probe_row([sample(answer=None), sample(answer=""), rows[0]]) == 2
+
+
+def test_a_progress_that_raises_ends_the_probes(rewards_dir: Path) -> None:
+    calls = []
+
+    def progress(done: int, wanted: int) -> None:
+        calls.append(done)
+        if done:
+            raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        exploit_probes(weighted("last"), sample(), [rewards_dir], progress=progress)
+    assert calls == [0, TEXTS_AT_ONCE]

@@ -5,17 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from bench_rows import folder_of, row, weighted
 
-from grpo_studio.config import RewardSettings
-from grpo_studio.data import Sample
 from grpo_studio.verifiers.bench import SampledGroup, SampleReport, sample_report
+from grpo_studio.verifiers.bench.judging import ROWS_AT_ONCE
 from grpo_studio.verifiers.bench.samples import histogram
 from grpo_studio.verifiers.bench.verdict import Counts, Trouble, percent, verdict_of, wilson
 
 VERIFIERS = """
-import time
-from grpo_studio.verifiers import Verdict, verifier
-
 @verifier(examples=[("4", {"answer": "4"}, 1.0)])
 def right(completion: str, answer):
     '''It is the gold.'''
@@ -37,19 +34,15 @@ def by_trainer(completion: str):
 
 @pytest.fixture(scope="module")
 def rewards_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("rewards")
-    (folder / "all.py").write_text(VERIFIERS)
-    return folder
+    return folder_of(tmp_path_factory, VERIFIERS)
 
 
 def group(*texts: str, answer: str | None = "4", tokens: int = 1) -> SampledGroup:
-    row = Sample(({"role": "user", "content": "2 + 2?"},), "2 + 2?", answer, {"answer": answer})
-    return SampledGroup(row, texts, (tokens,) * len(texts))
+    return SampledGroup(row("2 + 2?", answer), texts, (tokens,) * len(texts))
 
 
 def report(rewards_dir: Path, groups: list[SampledGroup], names: str = "right", **weights: float) -> SampleReport:
-    rewards = [RewardSettings(verifier=name, weight=weights.get(name, 1.0)) for name in names.split()]
-    return sample_report(rewards, groups, [rewards_dir])
+    return sample_report(weighted(names, **weights), groups, [rewards_dir])
 
 
 def test_groups_by_kind_and_the_spread_of_each_reward(rewards_dir: Path) -> None:
@@ -73,6 +66,22 @@ def test_an_abstention_counts_only_with_a_weight(rewards_dir: Path) -> None:
 
 def test_one_scored_completion_makes_no_group(rewards_dir: Path) -> None:
     assert report(rewards_dir, [group("4")]).unjudged == 1
+
+
+def test_it_is_judged_in_parts_that_change_nothing_and_a_progress_that_raises_ends_it(rewards_dir: Path) -> None:
+    texts = ["4"] * ROWS_AT_ONCE + ["5"] * 3
+    calls: list[tuple[int, int]] = []
+    found = sample_report(weighted("right"), [group(*texts)], [rewards_dir], progress=lambda *at: calls.append(at))
+    assert calls == [(0, len(texts)), (ROWS_AT_ONCE, len(texts)), (len(texts), len(texts))]
+    assert found.rewards[0].histogram[0][2] == 3
+    assert found.rewards[0].outcomes == {"ok": len(texts)}
+
+    def stop(done: int, wanted: int) -> None:
+        if done:
+            raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        sample_report(weighted("right"), [group(*texts)], [rewards_dir], progress=stop)
 
 
 def test_no_groups_at_all(rewards_dir: Path) -> None:

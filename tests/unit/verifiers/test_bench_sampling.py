@@ -8,12 +8,12 @@ import shutil
 import signal
 import subprocess
 import sys
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 import psutil
 import pytest
+from bench_rows import LONG, children, config
 from studio_process import ROOT, wait_for
 
 from grpo_studio.config import RunConfig
@@ -24,35 +24,12 @@ from grpo_studio.verifiers.bench.request import SamplingRequest
 from grpo_studio.verifiers.bench.sample_cache import read_groups, samples_file, write_groups
 from grpo_studio.verifiers.bench.sampling import cached_groups, start_sampling
 
-LONG = 400
-"""Tokens of a completion that takes the tiny model a while."""
-
-
-def config(model: Path | str, tokens: int = 6, **algorithm: object) -> RunConfig:
-    return RunConfig.model_validate(
-        {
-            "model": {"id": str(model)},
-            "dataset": {"held_out": 4, "prompt_template": "What is {prompt}?"},
-            "algorithm": {"max_completion_length": tokens, **algorithm},
-        }
-    )
-
 
 def sampled(request: SamplingRequest, settings: Settings) -> tuple:
     job = start_sampling(request, settings)
     state = job.wait(120)
     assert state.state == "done", state
     return job.groups()
-
-
-def children(pid: int | None = None) -> list[psutil.Process]:
-    """The living sampling processes of a process, of this one by default."""
-    found = []
-    for child in psutil.Process(pid).children(recursive=True):
-        with suppress(psutil.NoSuchProcess, psutil.ZombieProcess):
-            if "grpo_studio.training.sample_groups" in child.cmdline():
-                found.append(child)
-    return found
 
 
 @pytest.fixture(scope="module")

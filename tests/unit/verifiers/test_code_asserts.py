@@ -188,6 +188,18 @@ def test_setup_code_is_the_tests_own() -> None:
         (f"```python\n{RIGHT}", 1.0),
         (RIGHT, 1.0),
         (f"```python\n{RIGHT}\n```\nOutput:\n```text\n8\n```", 1.0),
+        (f"```python\n{RIGHT}\n```\nExample usage:\n```python\nprint(twice(4))  # 8\n```", 1.0),
+        (f"```python\n{RIGHT}\n```\nExample usage:\n```python\nresult = twice(4)\nprint(result)\n```", 1.0),
+        (f"```python\n{RIGHT}\n```\nTests:\n```python\nassert twice(4) == 8\n```", 1.0),
+        (f"```python\n{RIGHT}\n```\nOutput:\n```\n8\n```", 1.0),
+        (f"```\n{RIGHT}\n```\nOutput:\n```\n8\n```", 1.0),
+        (f"```python\nimport math\n```\nThen:\n```\n{RIGHT}\n```", 1.0),
+        (f"```python\ndef twice(n): return 0\n```\nFixed:\n```\n{RIGHT}\n```\nSo:\n```python\ntwice(4)\n```", 1.0),
+        (f"```python\n{RIGHT}\n```\nOr:\n```python\ntwice = lambda n: 0\n```", 0.0),
+        (f"```python\n{RIGHT}\n```\nOr:\n```python\nclass twice: pass\n```", 0.0),
+        (f"```python\n{RIGHT}\n```\n```\ndef twice(n): return 0\n```\n```python\ntwice(1)\n```", 0.0),
+        ("```python\ndef twice(n): return 0\n```\nUsage:\n```python\nprint(twice(4))\n```", 0.0),
+        (f"```text\n{RIGHT}\n```\n```python\nprint(8)\n```", 0.0),
         (f"<think>```python\ndef twice(n): return 0\n```</think>```python\n{RIGHT}\n```", 1.0),
         (f"<think>```python\n{RIGHT}\n```", 0.0),
         (f"```python\n{RIGHT}\n```\n```python\ndef twice(n): return 0\n```", 0.0),
@@ -198,3 +210,28 @@ def test_setup_code_is_the_tests_own() -> None:
 )
 def test_which_text_is_the_submission(completion: str, expected: float) -> None:
     assert code_asserts(completion, TESTS).score == expected
+
+
+USAGE = "\n```\nUsage:\n```python\nn = 4\nprint(twice(n))\n```"
+
+
+@pytest.mark.parametrize(
+    ("tests", "columns"),
+    [
+        ("for n in [1, 2]:\n    assert twice(n) == n + n", {}),
+        ("from solution import twice\ndef test_a():\n    n = 2\n    assert twice(n) == 4", {}),
+        ("def check(candidate):\n    assert candidate(2) == 4", {}),
+        ("def check(candidate):\n    assert candidate(2) == 4", {"entry_point": "twice"}),
+        ("def check(c):\n    assert c(2) == 4\n\ncheck(twice)", {}),
+    ],
+)
+def test_a_block_that_only_shows_how_to_call_it_is_no_submission(tests: str, columns: dict[str, str]) -> None:
+    assert code_asserts(f"```python\n{RIGHT}{USAGE}", tests, **columns).score == 1.0
+    assert code_asserts(f"```python\ndef twice(n): return 0{USAGE}", tests, **columns).score == 0.0
+
+
+def test_exit_and_quit_are_known() -> None:
+    code = "def twice(n):\n    try:\n        exit()\n    except SystemExit:\n        return 2 * n"
+    assert judged(code).score == 1.0
+    assert judged(code.replace("exit()", "quit(1)")).score == 1.0
+    assert judged("def twice(n): exit(0)").score == 0.0

@@ -88,6 +88,11 @@ def test_tests_that_say_nothing_abstain(tests: Any) -> None:
         ("pass", "1", 0.0),
         ("import sys\nsys.stdout.write('1')\nsys.exit(0)", "1", 1.0),
         ("import sys\nsys.stdout.write('1')\nsys.exit()", "1", 1.0),
+        ("print(1)\nexit()", "1", 1.0),
+        ("print(1)\nquit(0)\nprint(2)", "1", 1.0),
+        ("def main():\n    print(1)\n    exit(0)\nmain()", "1", 1.0),
+        ("print(1)\nexit(3)", "1", 0.0),
+        ("print(1)\nquit('failed')", "1", 0.0),
         ("print(1)\nraise SystemExit(3)", "1", 0.0),
         ("print(1)\n1 / 0", "1", 0.0),
         ("import os\nos.write(1, b'1')\nos._exit(0)", "1", 1.0),
@@ -174,6 +179,38 @@ def test_a_wait_for_more_input_is_the_end_of_it() -> None:
 def test_nothing_is_carried_from_one_test_to_the_next() -> None:
     code = "import builtins\nprint(getattr(builtins, 'seen', 0))\nbuiltins.seen = 1"
     assert judged(code, [{"input": "", "output": "0"}] * 2).score == 1.0
+
+
+@pytest.mark.parametrize(
+    "leave",
+    [
+        "open('left', 'w').close()",
+        "os.makedirs('left/deep'); open('left/deep/file', 'w').close()",
+        "os.symlink('/', 'left')",
+        "os.makedirs('left/deep'); open('left/deep/file', 'w').close(); os.chmod('left/deep', 0); os.chmod('left', 0)",
+        "open(os.environ['HOME'] + '/left', 'w').close()",
+        "open('.left', 'w').close()\ntry:\n    os.chmod('.', 0o500)\nexcept OSError:\n    pass",
+    ],
+)
+def test_each_test_begins_in_an_empty_folder(leave: str) -> None:
+    code = f"import os\nprint(len([name for name in os.listdir('.') if 'left' in name]))\n{leave}"
+    verdict = judged(code, [{"input": "", "output": "0"}] * 3)
+    assert verdict.score == 1.0, verdict.reason
+
+
+@pytest.mark.parametrize("after", ["Output:\n```\n15\n```", "```text\n15\n```", "Run:\n```bash\npython x.py\n```"])
+def test_output_that_is_shown_after_the_program_is_no_program(after: str) -> None:
+    assert code_stdin(f"```python\n{TRIPLE}\n```\n{after}", CASES).score == 1.0
+    assert code_stdin(f"```python\nprint(1)\n```\n{after}", CASES).score == 0.0
+
+
+def test_what_cannot_be_cleared_away_is_no_fault_of_the_program() -> None:
+    """Something that it left running takes away and makes files while the folder is cleared."""
+    busy = "while True:\n        open('left', 'w').close()\n        os.unlink('left')"
+    code = f"import os\nif os.fork() == 0:\n    os.closerange(0, 64)\n    {busy}\nprint(3 * int(input()))"
+    tests = [{"input": str(n), "output": str(3 * n)} for n in range(8)]
+    verdict = judged(code, tests, seconds=20.0)
+    assert verdict.score == 1.0, verdict.reason
 
 
 def test_no_code_is_no_answer() -> None:

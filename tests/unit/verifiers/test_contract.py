@@ -106,6 +106,14 @@ def test_a_param_can_be_filled_from_a_column_of_its_name() -> None:
         verifier(examples=EXAMPLES, from_columns=["width"])(rule)
 
 
+def test_a_verifier_says_whether_it_runs_code_of_a_model() -> None:
+    def rule(completion: str) -> float:
+        return 1.0
+
+    quiet, runs = verifier(examples=EXAMPLES), verifier(examples=EXAMPLES, runs_code=True)
+    assert [spec.runs_code for mark in (quiet, runs) if (spec := spec_of(mark(rule)))] == [False, True]
+
+
 @pytest.mark.parametrize(
     ("value", "text"),
     [

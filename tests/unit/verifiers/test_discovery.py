@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from grpo_studio.errors import VerifierError
 from grpo_studio.settings import BUNDLED_REWARDS
 from grpo_studio.verifiers import discover, problems_of
-from grpo_studio.verifiers.loading import SHIPPED
+from grpo_studio.verifiers.loading import SHIPPED, is_shipped, load_file
 
 ROOT = Path(__file__).resolve().parents[3]
 RULE = """
@@ -138,8 +139,40 @@ def test_a_file_is_loaded_once_until_its_text_changes(tmp_path: Path) -> None:
     assert discover([tmp_path]).get("rule").function("x", "x", size=1) == 0.5
 
 
-def test_only_files_that_ship_with_the_program_are_trusted_to_load() -> None:
-    assert {path.stem for path in BUNDLED_REWARDS.glob("*.py")} >= SHIPPED
+def test_exactly_the_files_that_ship_with_the_program_are_trusted_to_load(tmp_path: Path) -> None:
+    shipped = [path.name for path in BUNDLED_REWARDS.glob("*.py")]
+    if (ROOT / ".git").exists():  # a person may have added others to the folder
+        listed = subprocess.run(["git", "ls-files", "rewards"], cwd=ROOT, capture_output=True, text=True, check=True)
+        shipped = [Path(line).name for line in listed.stdout.split()]
+    assert {f"{name}.py" for name in SHIPPED} == set(shipped)
+    assert is_shipped(BUNDLED_REWARDS / "exact_match.py")
+    assert not is_shipped(BUNDLED_REWARDS / "added.py")
+    assert not is_shipped(tmp_path / "exact_match.py")
+
+
+def test_threads_that_load_at_the_same_time_leave_stdout_as_it_was(tmp_path: Path) -> None:
+    before = sys.stdout
+    slow = [write(tmp_path, f"rule_{wait}.py", f"import time\ntime.sleep(0.{wait})") for wait in (2, 5)]
+    run_all([Thread(target=load_file, args=[path]) for path in slow])
+    assert sys.stdout is before
+
+
+def test_threads_that_look_at_the_same_time_load_a_file_once(tmp_path: Path) -> None:
+    count = tmp_path / "count"
+    text = f"import time\nwith open({str(count)!r}, 'a') as file:\n    file.write('x')\ntime.sleep(0.2)\n"
+    write(tmp_path, "rule.py", text + RULE.format(name="rule"))
+    found: list[object] = []
+    run_all([Thread(target=lambda: found.append(discover([tmp_path]).get("rule"))) for _ in range(3)])
+    assert len(found) == 3
+    assert len(set(map(id, found))) == 1
+    assert count.read_text() == "xx"  # in a process of its own, and here
+
+
+def run_all(threads: list[Thread]) -> None:
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
 
 
 def test_the_process_that_loads_first_sees_no_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

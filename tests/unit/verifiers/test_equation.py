@@ -59,6 +59,16 @@ def test_the_numbers_and_what_is_stated() -> None:
     assert (equation.value, equation.stated) == (24, 24)
     assert read_equation("24 = (7 + 5) * 2") == equation
     assert read_equation("7 + 5").stated is None
+    assert read_equation("(7 + 5) * 2 == 24 \u2713") == equation
+
+
+def test_of_a_chain_the_first_side_counts_and_any_other_value_shows() -> None:
+    equation = read_equation("(7 + 5) * 2 = 12 * 2 = 24")
+    assert (equation.value, equation.numbers, equation.stated) == (24, (7, 5, 2), 24)
+    assert read_equation("1 + 1 = 2 * 1").numbers == (1, 1)
+    assert read_equation("24 = 12 * 2 = 24").numbers == (24,)
+    assert read_equation("7 + 5 = 12 = 24").stated == 24
+    assert read_equation("7 + 5 = 24 = 12").stated == 24
 
 
 @pytest.mark.parametrize(
@@ -88,8 +98,10 @@ def test_the_numbers_and_what_is_stated() -> None:
         "x",
         "1 + a",
         "abs(1)",
-        "1 = 1 = 1",
-        "1 + 1 = 2 * 1",
+        "1 = = 1",
+        "1 ==== 1",
+        "1 =",
+        "1 + \u2713 1",
         "1/0",
         "1/(2-2)",
         r"\frac{1}2",

@@ -67,8 +67,10 @@ def broken(completion: str):
     raise RuntimeError("not written yet")
 
 @verifier(examples=EXAMPLES)
-def stuck(completion: str, answer):
+def stuck(completion: str, answer, log):
     """Always hangs."""
+    with open(log, "a") as file:
+        file.write("x")
     time.sleep(60)
 
 class Evil(Exception):
@@ -117,6 +119,16 @@ def shown(completion: str, answer, prompt: str = "none"):
 def strict(completion: str, *, word: str):
     """Compares with a word."""
     return float(completion == word)
+
+@verifier(examples=EXAMPLES)
+def own_session(completion: str, log):
+    """Starts a process in a session of its own."""
+    import subprocess
+    child = subprocess.Popen(["sleep", "50"], start_new_session=True)
+    with open(log, "a") as file:
+        file.write(f"{child.pid} ")
+    time.sleep(60 if completion == "hang" else 0)
+    return 1.0
 
 @verifier(examples=EXAMPLES)
 def parent(completion: str):
@@ -193,13 +205,13 @@ def test_a_verifier_that_always_raises_abstains(rules: Path) -> None:
     assert "RuntimeError: not written yet" in scores[0].reason
 
 
-def test_a_verifier_that_always_hangs_abstains_and_is_given_up_in_time(rules: Path) -> None:
-    began = time.monotonic()
+def test_a_verifier_that_always_hangs_abstains_and_is_given_up(rules: Path, tmp_path: Path) -> None:
+    log = tmp_path / "log"
     with Judge([JudgeRequest("stuck")], [rules], time_limit=0.1) as judge:
-        [scores] = judge.score(["a"] * 40, {"answer": list(range(40))})
+        [scores] = judge.score(["a"] * 100, {"answer": list(range(100)), "log": [str(log)] * 100})
     assert {score.value for score in scores} == {None}
     assert "hangs" in scores[-1].reason
-    assert time.monotonic() - began < 10
+    assert 3 <= len(log.read_text()) < 50, "most items are not tried any more"
 
 
 @pytest.mark.parametrize(
@@ -224,6 +236,12 @@ def test_a_verifier_that_always_hangs_abstains_and_is_given_up_in_time(rules: Pa
         ("math.nan", None, "non_finite", "odd returned nan"),
         ("Verdict(-math.inf)", None, "non_finite", "odd returned -inf"),
         ("10 ** 400", None, "non_finite", "odd returned inf"),
+        ("3.4028235e38", 3.4028235e38, "ok", ""),  # the largest number of 32 bits, rounded
+        ("-3.4028235e38", -3.4028235e38, "ok", ""),
+        ("3.4028236e38", None, "non_finite", "odd returned 3.4028236e+38, which is too large for a reward"),
+        ("Verdict(-1e39)", None, "non_finite", "odd returned -1e+39, which is too large for a reward"),
+        ("10 ** 39", None, "non_finite", "odd returned 1e+39"),
+        ("Half(1e39)", None, "non_finite", "odd returned 1e+39"),
     ],
 )
 def test_what_is_returned_is_checked_with_the_verifiers_name(
@@ -345,6 +363,21 @@ def test_closing_ends_the_child_and_what_its_verifiers_started(rules: Path) -> N
         assert alive(child)
     assert not alive(child)
     assert ends(grandchild)
+
+
+@pytest.mark.parametrize("how", ["close", "time limit", "stopped"])
+def test_what_a_verifier_put_into_a_session_of_its_own_ends_as_well(rules: Path, tmp_path: Path, how: str) -> None:
+    log = tmp_path / "pid"
+    with Judge([JudgeRequest("own_session")], [rules], time_limit=1.0) as judge:
+        completion = "hang" if how == "time limit" else "x"
+        [[score]] = judge.score([completion], {"log": [str(log)]})
+        left = [int(pid) for pid in log.read_text().split()]
+        if how == "stopped":
+            assert all(map(alive, left))
+            os.kill(judge.pids()[0], signal.SIGSTOP)  # it does not end when it is asked to
+        assert score.outcome == ("timeout" if how == "time limit" else "ok")
+    assert left
+    assert all(map(ends, left))
 
 
 def test_the_child_dies_with_its_parent_even_by_signal_9(rules: Path, tmp_path: Path) -> None:

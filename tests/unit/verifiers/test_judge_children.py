@@ -15,7 +15,9 @@ import pytest
 from child_process import alive, ends
 
 from grpo_studio.errors import VerifierError
+from grpo_studio.verifiers import discover
 from grpo_studio.verifiers.judge import Judge, JudgeRequest, Score
+from grpo_studio.verifiers.judge_spawn import spawn
 
 ROOT = Path(__file__).resolve().parents[3]
 RULES = '''
@@ -64,7 +66,7 @@ def warmed(completion: str, *, log: str, how: str = "well"):
     return sum(line.startswith(f"{os.getpid()} ") for line in lines)
 
 WARM = {
-    "well": lambda: None, "raise": lambda: 1 / 0, "hang": lambda: time.sleep(60),
+    "well": lambda: None, "slowly": lambda: time.sleep(0.5), "raise": lambda: 1 / 0, "hang": lambda: time.sleep(60),
     "leave": lambda: os._exit(5), "exit": lambda: sys.exit(4),
 }
 
@@ -211,6 +213,28 @@ def test_a_verifier_that_does_not_get_ready_abstains_and_spares_the_others(
         good, scores = judge.score(["a", "bb"], {})
     assert [score.value for score in good] == [1.0, 2.0]
     assert {(score.value, score.reason) for score in scores} == {(None, reason)}
+
+
+def test_a_child_that_is_still_starting_is_waited_for_when_no_other_can_be_started(
+    rules: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[str] = []
+
+    def at_most_one(module: str, *arguments: Any) -> subprocess.Popen[bytes]:
+        started.append(module)
+        if len(started) > 1:
+            raise BlockingIOError("Resource temporarily unavailable")
+        return spawn(module, *arguments)
+
+    registry = discover([rules])
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1}, raising=False)
+    monkeypatch.setattr("grpo_studio.verifiers.judge_process.spawn", lambda *given, keep: at_most_one(*given, keep))
+    request = JudgeRequest("warmed", {"log": str(tmp_path / "log"), "how": "slowly"})
+    with Judge([request], [rules], specs=[registry.get("warmed")]) as judge:
+        [scores] = judge.score(["a"] * 30, {})
+        assert judge.unable() == {}
+    assert len(started) == 4, "three others could not be started"
+    assert {score.value for score in scores} == {1.0}
 
 
 def test_a_hook_that_says_no_number_of_seconds_is_named(rules: Path) -> None:

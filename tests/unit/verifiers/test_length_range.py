@@ -21,7 +21,10 @@ from grpo_studio.verifiers.discovery import load_file
         ("1" + " " * 50, {"min_chars": 5}, 0.0),
         ("", {"max_chars": 100}, 0.0),
         (" \n\t", {"max_chars": 100}, 0.0),
-        ("", {"min_chars": 0}, 1.0),
+        ("", {"min_chars": 0}, 0.0),
+        ("", {"min_chars": 0, "max_chars": 100}, 0.0),
+        ("\u200b\u3164\u2800", {"max_chars": 100}, 0.0),
+        (".", {"min_chars": 0, "max_chars": 100}, 1.0),
         ("", {"min_chars": 1}, 0.0),
         ("早上好", {"min_chars": 3, "max_chars": 3}, 1.0),
     ],
@@ -50,7 +53,8 @@ def test_tokens(tokens: int | None, params: dict[str, Any], score: float | None)
 
 def test_an_end_token_alone_is_an_empty_completion() -> None:
     assert SPEC.function("", 1, min_tokens=1).score == 0.0
-    assert SPEC.function("", 1, min_tokens=0).score == 1.0
+    assert SPEC.function("", 1, min_tokens=0).score == 0.0
+    assert SPEC.function("", None, min_tokens=0).score == 0.0
 
 
 @pytest.mark.parametrize(

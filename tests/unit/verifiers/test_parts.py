@@ -8,6 +8,7 @@ import pytest
 from grpo_studio.errors import VerifierError
 from grpo_studio.settings import BUNDLED_REWARDS
 from grpo_studio.verifiers import parts
+from grpo_studio.verifiers.judge import Judge, JudgeRequest
 
 ODD = '''"""Verifiers of all kinds, in a file that does not have their names."""
 from grpo_studio.verifiers import Verdict, verifier
@@ -87,10 +88,18 @@ def test_a_part_is_warmed_once_for_each_setting(odd: Path) -> None:
     assert parts.part("counts", {})("a", {}).score == 2.0
 
 
-@pytest.mark.parametrize("value", ["1.0", [1.0], True, "nan", "inf", {"a": 1}])
+@pytest.mark.parametrize("value", ["1.0", [1.0], True, "nan", "inf", {"a": 1}, 1e39])
 def test_an_answer_that_breaks_the_contract_is_an_error_with_the_name(odd: Path, value: object) -> None:
     with pytest.raises(VerifierError, match="returns returned"):
         parts.part("returns", {"value": value})("a", {})
+
+
+def test_a_part_is_held_to_the_contract_in_the_words_of_a_judge(odd: Path) -> None:
+    with Judge([JudgeRequest("returns", {"value": value}) for value in ([1.0], True, 1e39)], [odd]) as judge:
+        for value, [score] in zip(([1.0], True, 1e39), judge.score(["a"], {}), strict=True):
+            with pytest.raises(VerifierError) as error:
+                parts.part("returns", {"value": value})("a", {})
+            assert str(error.value) == score.reason
 
 
 def test_an_abstention_stays_one(odd: Path) -> None:

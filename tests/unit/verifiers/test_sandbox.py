@@ -24,7 +24,6 @@ from grpo_studio.verifiers.sandbox import (
     run_program,
     run_tests,
 )
-from grpo_studio.verifiers.sandbox.level import _found
 
 ROOT = Path(__file__).resolve().parents[3]
 SECRET = "hf_sandbox_test_secret"
@@ -230,18 +229,3 @@ def test_a_program_leaves_nothing_either() -> None:
 def test_the_same_code_gives_the_same_order_of_a_set() -> None:
     code = "def f(): return list({'a', 'b', 'c', 'd', 'e', 'f'})"
     assert value_of(code) == value_of(code)
-
-
-def test_a_bwrap_that_fails_leaves_the_limits_with_its_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(FORCE_VARIABLE)
-    program = tmp_path / "bwrap"
-    program.write_text("#!/bin/sh\necho 'bwrap: No permissions to create new namespace' >&2\nexit 1\n")
-    program.chmod(0o755)
-    monkeypatch.setattr("grpo_studio.verifiers.sandbox.places.bwrap_programs", lambda: [str(program)])
-    _found.cache_clear()
-    try:
-        found = level()
-        assert found.name == "limits"
-        assert "No permissions to create new namespace" in found.detail
-    finally:
-        _found.cache_clear()

@@ -27,9 +27,43 @@ def main(source: int, sink: int, settings: Mapping[str, Any]) -> None:
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         wire.send(sink, wire.encode(("failed", f"{type(error).__name__}: {error}"[:300])))
         return
+    folder = settings["folder"]
+    before = set(os.listdir(folder))  # of Python itself, where it is installed below /tmp
     wire.send(sink, wire.encode(("loaded",)))
     while frame := wire.receive(source):
-        wire.send(sink, wire.encode(_run(code, wire.decode(frame), settings["output"], (source, sink))))
+        answer = _run(code, wire.decode(frame), settings["output"], (source, sink))
+        _clear(folder, before)
+        wire.send(sink, wire.encode(answer))
+
+
+def _clear(folder: str, before: set[str]) -> None:
+    """Take away what a program left, so that the next input begins as the first did.
+
+    What cannot be taken away stays: that is no fault of the program, and what it finds then is its own.
+    """
+    import contextlib
+    import shutil
+
+    with contextlib.suppress(OSError):
+        if os.stat(folder).st_uid == os.getuid():  # else the program cannot have shut it either
+            os.chmod(folder, 0o700)
+        for name in set(os.listdir(folder)) - before:
+            path = f"{folder}/{name}"
+            with contextlib.suppress(OSError):
+                if os.path.isdir(path) and not os.path.islink(path):
+                    _open_up(path)
+                    shutil.rmtree(path, ignore_errors=True)
+                else:
+                    os.unlink(path)
+
+
+def _open_up(path: str) -> None:
+    """Make each folder below one that can be listed and emptied."""
+    os.chmod(path, 0o700)
+    for root, folders, _ in os.walk(path):
+        for name in folders:
+            if not os.path.islink(f"{root}/{name}"):
+                os.chmod(f"{root}/{name}", 0o700)
 
 
 def _run(code: Any, given: bytes, most: int, channels: tuple[int, int]) -> tuple[Any, ...]:
