@@ -18,7 +18,7 @@ _MOST_NUMBERS = 50
 _NUMBER = re.compile(r"[+-]?[0-9]{1,30}(?:\.[0-9]{1,30})?")
 # In prose: a stretch of arithmetic from its first number or bracket to its last.
 _OPERATORS = r"\u00d7\u00f7\u00b7\u2217+*/xX-"
-_ARITHMETIC = re.compile(rf"[-(\[]*[0-9](?:[()\[\]=.\s0-9{_OPERATORS}]|\\(?:times|cdot|div)\b)*[0-9)\]]")
+_ARITHMETIC = re.compile(rf"[-(\[]*[0-9](?:[()\[\]=.\s0-9{_OPERATORS}]|\\(?:times|cdot|div)(?![A-Za-z]))*[0-9)\]]")
 _OPERATOR = re.compile(rf"[\\{_OPERATORS}]")
 
 
@@ -65,9 +65,10 @@ def countdown(
     """An equation whose value is the target in `answer` and that uses each number exactly once: 1 or 0.
 
     The numbers are the param `numbers`, or else those of the column `numbers` or `nums`. With `use_all` off some of
-    them may be left out. The equation is what the answer tags hold, or the last box, or the last arithmetic in the
-    last line, after the thinking; a tail '= 24' must be true. + - * / and brackets are known, and a minus in front of
-    a number or a bracket; values are exact. Powers and anything else score 0. A gold list holds alternatives.
+    them may be left out. The equation is what the answer tags hold, or the last box, or the last arithmetic in the last
+    line, after the thinking; a tail '= 24' must be true, and so must a chain of them ('= 12*2 = 24'), of which the
+    first side counts. + - * / and brackets are known, and a minus in front of a number or a bracket; values are exact.
+    Powers and anything else score 0. A gold list holds alternatives.
     """
     targets, given = _targets(answer), _numbers(nums if numbers is None else numbers)
     if not targets:

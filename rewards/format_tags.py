@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from typing import Any, Literal
 
 from grpo_studio.verifiers import Verdict, verifier
+from grpo_studio.verifiers.blank import is_blank, is_space
 
 _NAME = re.compile(r"[^\W\d][\w.:-]{0,63}")
-# What does not show: white space, control and format characters such as a zero-width space.
-_INVISIBLE = frozenset({"Cc", "Cf", "Zl", "Zp", "Zs"})
 
 
 def check(tags: list[str], opened: str) -> str | None:
@@ -70,10 +68,12 @@ def format_tags(
     if (wanted[:1] if inside else []) + written != wanted:
         return Verdict(0.0, _difference(written, wanted[1:] if inside else wanted))
     gaps = [completion[end:start] for end, start in zip([0, *ends], [*starts, len(completion)], strict=True)]
+    if inside and _is_near(tags[0], gaps[1]):
+        return Verdict(0.0, f"it begins with a tag that is not quite <{tags[0]}>")
     for number, tag in enumerate(tags):
-        if _blank(gaps[2 * number + 1]):
+        if is_blank(gaps[2 * number + 1]):
             return Verdict(0.0, f"<{tag}> is empty")
-    if not all(_blank(gap) for gap in gaps[::2]):
+    if not all(is_space(gap) for gap in gaps[::2]):
         return Verdict(0.0, "text outside the tags")
     return Verdict(1.0, "", gaps[-2].strip())
 
@@ -88,5 +88,8 @@ def _difference(written: list[str], wanted: list[str]) -> str:
     return "the tags are not in order"
 
 
-def _blank(text: str) -> bool:
-    return all(unicodedata.category(character) in _INVISIBLE for character in text.strip())
+def _is_near(tag: str, text: str) -> bool:
+    """Whether a text begins with something that was to be this tag: `< think >`, `<Think>`, `[think]`, `<think/>`."""
+    name = re.escape(tag) + "(?:ing)?"
+    near = rf"[<\uff1c\u2039\u27e8\u3008][\s/|\\*_]*{name}(?!\w)|&lt;\s*{name}(?!\w)|[\[{{(]\s*{name}\s*[\]}})]"
+    return re.match(rf"[\s`*\u200b\ufeff]*(?:{near})", text, re.IGNORECASE) is not None

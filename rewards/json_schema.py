@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
@@ -127,12 +128,25 @@ def _text(schema: Mapping[str, Any]) -> str:
 def _checker(schema: str) -> Any:
     """A validator for a schema given as JSON; imported here, since every start of the app loads this file."""
     from jsonschema import Draft202012Validator
-    from jsonschema.validators import validator_for
+    from jsonschema.validators import extend, validator_for
     from referencing import Registry
 
     document = json.loads(schema)
+    exact = extend(validator_for(document, default=Draft202012Validator), {"multipleOf": _multiple_of})
     # An empty registry: the default one would fetch what a remote $ref names.
-    return validator_for(document, default=Draft202012Validator)(document, registry=Registry())
+    return exact(document, registry=Registry())
+
+
+def _multiple_of(validator: Any, factor: Any, value: Any, schema: Any) -> Iterator[Any]:
+    """By the decimals that are written: 19.99 is a multiple of 0.01, whatever a division of doubles leaves."""
+    from jsonschema.exceptions import ValidationError
+
+    if validator.is_type(value, "number") and _exact(value) % _exact(factor):
+        yield ValidationError(f"{value!r:.80} is not a multiple of {factor!r}")
+
+
+def _exact(number: float) -> Fraction:
+    return Fraction(number) if isinstance(number, int) else Fraction(repr(number))
 
 
 def _references(schema: Any, resolver: Any) -> Iterator[tuple[Any, str]]:

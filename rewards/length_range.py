@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from grpo_studio.verifiers import Verdict, verifier
+from grpo_studio.verifiers.blank import is_blank
 
 
 def check(min_chars: int | None, max_chars: int | None, min_tokens: int | None, max_tokens: int | None) -> str | None:
@@ -23,7 +24,7 @@ def check(min_chars: int | None, max_chars: int | None, min_tokens: int | None, 
         ("Short and sweet.", {"max_chars": 20}, 1.0),
         ("This one is longer than that.", {"max_chars": 20}, 0.0),
         ("", {"max_chars": 20}, 0.0),
-        ("", {"min_chars": 0, "max_chars": 20}, 1.0),
+        ("", {"min_chars": 0, "max_chars": 20}, 0.0),
         ("Of 40 tokens.", {"completion_tokens": 40, "min_tokens": 10, "max_tokens": 64}, 1.0),
         ("Of 65 tokens.", {"completion_tokens": 65, "min_tokens": 10, "max_tokens": 64}, 0.0),
     ],
@@ -40,15 +41,15 @@ def length_range(
 ) -> Verdict:
     """The length is within all bounds that are given, which belong to the range: 1 or 0.
 
-    Characters are counted without the white space at both ends. An empty completion scores 0, or 'shorter is better'
-    would pay for silence; a minimum that is given as 0 allows it. Bounds in tokens abstain without a token count.
+    Characters are counted without the white space at both ends. An empty completion, or one in which nothing shows,
+    scores 0 whatever the bounds, or 'shorter is better' would pay for silence. Bounds in tokens abstain without a token
+    count.
     """
-    chars = len(completion.strip())
-    if not chars and min_chars != 0 and min_tokens != 0:
-        return Verdict(0.0, "an empty completion; a minimum of 0 would allow it")
+    if is_blank(completion):
+        return Verdict(0.0, "an empty completion")
     if completion_tokens is None and (min_tokens is not None or max_tokens is not None):
         return Verdict(None, "the completion's number of tokens is not known here")
-    reason = _outside(chars, min_chars, max_chars, "characters")
+    reason = _outside(len(completion.strip()), min_chars, max_chars, "characters")
     if not reason and completion_tokens is not None:
         reason = _outside(completion_tokens, min_tokens, max_tokens, "tokens")
     return Verdict(0.0 if reason else 1.0, reason)

@@ -10,34 +10,32 @@ from grpo_studio.verifiers import Verdict, verifier
 from grpo_studio.verifiers.answer_text import after_thinking, inside_answer_tags, last_box, last_statement, normalise
 from grpo_studio.verifiers.gold import accepted_golds
 from grpo_studio.verifiers.numbers import Number, equal, last_reading, readings
+from grpo_studio.verifiers.unit_text import UNIT, changes, unit_name
 
 _LONGEST = 2_000
+_REACH = 300  # of the end of a text, for an answer without a digit
 _DELIMITERS = (("$$", "$$"), ("$", "$"), (r"\(", r"\)"), (r"\[", r"\]"), ("**", "**"), ("`", "`"), ("{", "}"))
 _ANSWER_TAG = re.compile(r"</?answer>", re.IGNORECASE)
 _TEXT_COMMAND = re.compile(r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mathit|mbox|operatorname)\s?\{([^{}]*)\}")
 _LAYOUT = re.compile(r"\\(?:left|right|displaystyle|limits)(?![A-Za-z])")
-_SPACE = re.compile(r"\\(?:(?:quad|qquad)(?![A-Za-z])|[,;:! ])|~")
-_SPELLINGS = {"π": r"\pi", "∞": r"\infty", r"\%": "%", "$": "", "\\$": ""}
-_SPELLING = re.compile(r"π|∞|\\%|\\?\$")
+_SPACE = re.compile(r"(?<!\\)\\(?:(?:quad|qquad)(?![A-Za-z])|[,;:! ])|~")
+_SPELLINGS = {"π": r"\pi", "∞": r"\infty", r"\%": "%", r"\$": "$"}
+_SPELLING = re.compile(r"π|∞|\\%|\\\$")
 _SHORT_FRACTION = re.compile(r"\\[dtc]?frac\s?([0-9])\s?([0-9])")
 _LONG_FRACTION = re.compile(r"\\[dtc]frac(?![A-Za-z])")
 _NEEDLESS_BRACES = re.compile(r"([\^_]|\\sqrt)\{([0-9A-Za-z])\}")
 _DEGREES = re.compile(r"\^\s?\{?\s?\\circ\s?\}?|\\degree(?![A-Za-z])")
 _LABEL = re.compile(r"\s*(\\?[A-Za-z]+(?:_\{?[0-9A-Za-z]\}?)?|\x00[^\x00]*\x00)\s*=(?!=)")
 _SPACED_MINUS = re.compile(r"\s*-\s+(?=[0-9.\\])")
-_BEFORE = re.compile(r"\s*[+(]?\s*([€£¥₹]?)\s*")
-# A short word glued to a number may be a product of variables ('5ab'). \x00 stands around what was a text command.
-_UNIT = re.compile(
-    r"""(?: [ ]? ° [ ]? [CF]?
-          | [ ]* \x00 [^\x00]* \x00 (?: \^\{?[1-9]\}? )?
-          | [ ]* (?:cm|mm|km|kg|mg|mL|ml|ft|lbs?|oz|hrs?|min|sec|mph|kmh)\b (?: \^\{?[1-9]\}? )?
-          | [ ]+ [A-Za-z]{3,} (?: [ ][A-Za-z]+ )* )?""",
-    re.VERBOSE,
-)
-# What changes the number that it stands behind is no unit of it.
-_NO_UNIT = re.compile(
-    r"[^mgsLlhNJWVAKFC°€£¥₹]|.*\b(?:hundred|thousand|million|billion|trillion|dozen|percent|pi|squared?|cubed?|factorial|"
-    r"choose|mod|base|times|plus|minus|over|and|or|to)\b.*"
+_BEFORE = re.compile(r"\s*[+(]?\s*[$€£¥₹₩]?\s*")
+_CURRENCY = re.compile(r"[$€£¥₹₩¢]")
+_DOLLARS = re.compile(r"[\s+(-]*\$[^$]*|[^$]*[0-9]\s*\$")  # one that is an amount's, not one of two around a formula
+_PRODUCT_BEFORE = re.compile(r"[A-Za-z)}]\s*[-+*/^_]\s*\Z")
+_PRODUCT_AFTER = re.compile(r"\s*[-+*^]\s*\\?[A-Za-z](?![A-Za-z])|\s*,?\s*or\s+-?[$]?[0-9]")
+_PHRASE = re.compile(
+    r"\banswer[*_`\"')\]]{0,4}\s{0,3}(?:[:=]|(?:is|should be|would be|must be)\b)[*_`:\s]{0,12}"
+    r"((?:(?![.!?]\s)[^\n0-9]){1,200})\Z",
+    re.IGNORECASE,
 )
 _WORDS = re.compile(r"[^\W\d_]{2,}(?:[ '-][^\W\d_]+)*")
 
@@ -103,9 +101,18 @@ def _unboxed(text: str) -> str:
     inside = inside_answer_tags(text)
     if statement := last_statement(inside):
         found = readings(statement.text, stated=True)
-        return found[0].text if found else statement.text
+        whole = not found or found[0].number is None or _is_term(found[0].text, statement.text)
+        return statement.text if whole else found[0].text
+    if phrase := _PHRASE.search(inside.rstrip()[-_REACH:]):  # the last that is said, and without a digit
+        return phrase[1]
     last = last_reading(inside) if inside is text else None
     return last.text if last else inside
+
+
+def _is_term(number: str, text: str) -> bool:
+    """Whether a number is one term of a formula (`x + 1`), or one of two ('5 or 6')."""
+    before, _, after = text.partition(number)
+    return _PRODUCT_BEFORE.search(before) is not None or _PRODUCT_AFTER.match(after) is not None
 
 
 def _golds(answer: Any) -> list[tuple[str, _Answer]] | str:
@@ -134,7 +141,7 @@ def _gold(answer: str) -> tuple[str, _Answer] | None:
 
 def _same(given: _Answer, gold: _Answer) -> bool:
     if given.number is None or gold.number is None:
-        return given.number is gold.number and given.text == gold.text
+        return given.text == gold.text
     pairs = ((given.label, gold.label), (given.unit, gold.unit))
     return equal(given.number, gold.number) and all(a == b or not a or not b for a, b in pairs)
 
@@ -146,7 +153,8 @@ def _read(text: str) -> _Answer:
     # First the commands around others, then those with words only: what they hold may be a unit or a label.
     text = _undelimited(_TEXT_COMMAND.sub(lambda match: match[1] if "\\" in match[1] else match[0], text))
     marked = _TEXT_COMMAND.sub(lambda match: match[1] if re.search(r"\d", match[1]) else f"\x00{match[1]}\x00", text)
-    return _Answer(_plain(_undelimited(_TEXT_COMMAND.sub(r"\1", text))), *_number(marked))
+    marked = marked if _DOLLARS.fullmatch(marked) else marked.replace("$", "")
+    return _Answer(_plain(_undelimited(_TEXT_COMMAND.sub(r"\1", text.replace("$", "")))), *_number(marked))
 
 
 def _undelimited(text: str) -> str:
@@ -168,7 +176,8 @@ def _plain(text: str) -> str:
         return words.casefold()
     text = _LONG_FRACTION.sub(r"\\frac", _SHORT_FRACTION.sub(r"\\frac{\1}{\2}", text))
     text = re.sub(r"(?<![0-9])\s+|\s+(?![0-9])", "", text)
-    return _NEEDLESS_BRACES.sub(r"\1\2", text)
+    text = _NEEDLESS_BRACES.sub(r"\1\2", text)
+    return text[1:-1] if re.fullmatch(r"\([A-Za-z]\)", text) else text
 
 
 def _number(text: str) -> tuple[Number | None, str, str]:
@@ -180,10 +189,9 @@ def _number(text: str) -> tuple[Number | None, str, str]:
     if len(found) != 1 or found[0].number is None:
         return None, "", ""
     before, _, after = rest.partition(found[0].text)
-    currency, unit = _BEFORE.fullmatch(before), _UNIT.fullmatch(after.removesuffix(")").rstrip())
-    if currency is None or unit is None:
+    unit = UNIT.fullmatch(after.removesuffix(")").rstrip())
+    if not _BEFORE.fullmatch(before) or unit is None or changes(unit[0].replace("\x00", " ")):
         return None, "", ""
-    name = re.sub(r"[\x00\s{}]", "", currency[1] + unit[0])
-    if _NO_UNIT.fullmatch(re.sub(r"\x00", " ", unit[0]).strip()):
-        return None, "", ""
-    return found[0].number, label[1].strip("\x00 ") if label else "", name.removesuffix("s") if len(name) > 3 else name
+    currency = _CURRENCY.search(before + found[0].text)
+    name = unit_name(re.sub(r"[\x00\s{}]", "", unit[0]) or (currency[0] if currency else ""))
+    return found[0].number, label[1].strip("\x00 ") if label else "", name

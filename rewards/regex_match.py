@@ -15,8 +15,14 @@ _SECONDS = 0.5
 _PROBE_LENGTH = 18
 _FLAGS = {"a": re.ASCII, "i": re.IGNORECASE, "m": re.MULTILINE, "s": re.DOTALL, "x": re.VERBOSE}
 _LEADING_FLAGS = re.compile(r"\(\?([aimsx]+)\)")
+# Ideographs, kana and Hangul, which are written without spaces between words, or with endings joined to them.
+_UNSPACED = (
+    r"[\u1100-\u11ff\u3005-\u3007\u3040-\u30ff\u3130-\u318f\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
+    r"\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff66-\uffdc\U00016fe0-\U00018cff\U0001aff0-\U0001b16f"
+    r"\U00020000-\U0003ffff]"
+)
 # A place that is not in the middle of a word.
-_EDGE = r"(?:(?<!\w)|(?!\w))"
+_EDGE = rf"(?:(?<!\w)|(?!\w)|(?<={_UNSPACED})|(?={_UNSPACED}))"
 
 
 def check(pattern: str, match: str, flags: str) -> str | None:
@@ -55,9 +61,10 @@ def regex_match(
 ) -> Verdict:
     """The completion holds a match of `pattern`: 1 or 0.
 
-    `match`: 'word' (a match may not begin or end inside a word), 'search' (anywhere) or 'full' (the whole text).
-    `flags`: letters of `aimsx`, as in Python, whose `re` gives the pattern its meaning. A text on which the pattern
-    backtracks for over half a second scores 0; a pattern that does so on a dozen and a half characters is refused.
+    `match`: 'word' (a match may not begin or end inside a word; next to an ideograph, kana or Hangul it may), 'search'
+    (anywhere) or 'full' (the whole text). `flags`: letters of `aimsx`, as in Python, whose `re` gives the pattern its
+    meaning. A text on which the pattern backtracks for over half a second scores 0; a pattern that does so on a dozen
+    and a half characters is refused.
     """
     try:
         with time_bound(_SECONDS):

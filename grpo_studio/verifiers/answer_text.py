@@ -17,7 +17,10 @@ _ANSWER_TAG = re.compile(r"<(/?)answer>", re.IGNORECASE)
 _SUPERSCRIPT = re.compile("[⁻⁺]?[⁰¹²³⁴⁵⁶⁷⁸⁹]+")
 _AFTER_DIGIT_VULGAR = re.compile(r"(?<=\d)(?=[¼½¾⅐-⅞])")
 # What stands before is looked at last, so that the search skips to the braces and backslashes.
-_LATEX_THOUSANDS = re.compile(r"\{,\}(?=[0-9]{3})(?<=[0-9]\{,\})|\\[,;:!](?=[0-9]{3})(?<=[0-9]\\[,;:!])")
+# '1,\\,234' may be a pair; the negative space in '1,\\! 234' stands in numbers only.
+_LATEX_THOUSANDS = re.compile(
+    r"\{,\}(?=[0-9]{3})(?<=[0-9]\{,\})|\\[,;:!](?:(?<=[0-9]\\[,;:!])|(?<=[0-9],\\!))\s{0,4}(?=[0-9]{3})"
+)
 # Dashes that people type for a minus sign, other decimal marks, and characters that do not show.
 _TYPOGRAPHY = {
     **dict.fromkeys("\u2010\u2012\u2013\u2212\ufe63", "-"),
@@ -33,7 +36,9 @@ _BOX = re.compile(r"\\(?:boxed|fbox)(?![A-Za-z])\s{0,4}(?P<open>\{)?|\\.", re.DO
 _BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
 _MARKER = re.compile(r"(?<!#)####(?!#)([^\n]*)")
 # '#### Step 3' and '#### 3. Check' are headings; what a marker states begins with the number itself.
-_MARKED_NUMBER = re.compile(r"[\s*_`$€£¥₹\\({=~+-]*\.?[0-9]|\s*\\[dtc]?frac|\s*(?:US\$|USD|EUR|GBP|Rs\.?)\s?[0-9]")
+_MARKED_NUMBER = re.compile(
+    r"[\s*_`$€£¥₹\\({=~+-]*(?:(?i:minus|negative)\s{1,4}[$€£¥₹]?)?\.?[0-9]|\s*\\[dtc]?frac|\s*(?:US\$|USD|EUR|GBP|Rs\.?)\s?[0-9]"
+)
 _HEADING = re.compile(r"\s*[0-9]+[.)]\s+[^\W\d_]")
 _PHRASE = re.compile(
     r"""(?: \banswers? [*_`"')\]]{0,4}
@@ -50,7 +55,8 @@ _LONGEST_PHRASE = 120  # and more than a whole match is long, with that in front
 # How far a statement is read. It also keeps the scan linear when every word of a long line begins a statement.
 _REACH = 300
 _DIGIT = re.compile(r"[0-9]")
-_SENTENCE_END = re.compile(r"[.!?](?=[\s*_)\]]|$)|。")
+_SENTENCE_END = re.compile(r"[.!?](?=[\s*_)\]]|$)(?!(?<=!)[ ]?[=/\u00d7])|。")
+_BULLET = re.compile(r"\s*-[ ]+")
 
 
 class Statement(NamedTuple):
@@ -69,7 +75,11 @@ def normalise(text: str) -> str:
             text = _SUPERSCRIPT.sub(lambda match: "^" + match[0], text)  # NFKC alone turns 10² into 102.
         text = _TYPOGRAPHIC.sub(lambda match: _TYPOGRAPHY[match[0]], unicodedata.normalize("NFKC", text))
         text = _OTHER_DIGIT.sub(lambda match: str(unicodedata.decimal(match[0])), text)
-    return _LATEX_THOUSANDS.sub(",", text) if "{,}" in text or "\\" in text else text
+    return _LATEX_THOUSANDS.sub(_thousands, text) if "{,}" in text or "\\" in text else text
+
+
+def _thousands(match: re.Match[str]) -> str:
+    return "" if match.string[match.start() - 1] == "," else ","
 
 
 def after_thinking(text: str) -> str | None:
@@ -137,9 +147,17 @@ def _last_marker(text: str) -> Statement | None:
         end, start = start, text.rfind("\n", 0, at) + 1
         if match := _MARKER.search(text, start, end):  # the first marker of a line states all the rest of it
             rest = match[1][:_REACH].strip()
+            if not rest:  # the number may stand on the line below
+                below = _unlisted(text[match.end() : match.end() + _REACH].lstrip("\n").partition("\n")[0]).strip()
+                rest = below if _MARKED_NUMBER.match(below) and not _HEADING.match(below) else ""
             if not rest.strip("*_` ") or (_MARKED_NUMBER.match(rest) and not _HEADING.match(rest)):
                 return Statement(match.start(), rest, exact=False)
     return None
+
+
+def _unlisted(line: str) -> str:
+    """A line without the bullet of a list, which is no minus sign: '- 7'."""
+    return line[bullet.end() :] if (bullet := _BULLET.match(line)) else line
 
 
 def _last_phrase(text: str) -> Statement | None:
@@ -148,6 +166,7 @@ def _last_phrase(text: str) -> Statement | None:
             if not _DIGIT.search(text, match.end(), match.end() + _REACH):
                 continue
             line = text[match.end() : match.end() + _REACH].partition("\n")[0]
+            line = _unlisted(line) if "\n" in match[0] else line
             sentence = _SENTENCE_END.split(line, maxsplit=1)[0].strip()
             if _DIGIT.search(sentence):  # 'the answer is clear' states nothing
                 return Statement(match.start(), sentence, exact=False)

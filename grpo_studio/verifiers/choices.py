@@ -15,7 +15,8 @@ _TEXT_COMMAND = re.compile(r"\\(?:text(?:bf|it|rm|sf|tt)?|math(?:bf|it|rm|sf|tt)
 _QUOTES = str.maketrans({"“": '"', "”": '"', "‘": "'", "’": "'", "`": "'"})  # noqa: RUF001
 _SURE = r"(?:definitely|certainly|clearly|obviously|surely|undoubtedly|most\slikely|probably|likely|indeed|simply|just)"
 _PHRASE = re.compile(
-    rf"""(?: (?<!wrong\s)(?<!incorrect\s)\b(?:answer|option|choice|letter) (?:\s(?:choice|letter|option))? [*_"')\]]{{0,4}}
+    rf"""(?: (?<!wrong\s)(?<!incorrect\s)\b(?:answer|option|choice|letter)
+            (?:\s(?:choice|letter|option))? [*_"')\]]{{0,4}}
             (?: \s(?:to|for|of|in)\b [^.:\n]{{0,60}}? )? \s{{0,3}}
             (?: [:=] | (?:is|was|(?:should|would|must|will)\sbe)\b )
           | \bans(?:\.|\s?[:=])
@@ -26,7 +27,7 @@ _PHRASE = re.compile(
           | (?<!\#)\#{{4}}(?!\#) ) (?:\s{_SURE}\b)?""",
     re.IGNORECASE | re.VERBOSE,
 )
-_LAST_PHRASES = 64  # that are looked at, of a text of thousands
+_LAST_PHRASES, _LAST_MARKS = 64, 256  # that are looked at, of a text of thousands
 _LEAD = re.compile(r"""[\s*_$:"'>\\]{0,12}(?:boxed\{)?""")
 _WORD = re.compile(r"(?:the\s)?(?:option|choice|letter|answer)\b[\s:*]{0,4}", re.IGNORECASE)
 _LETTER = re.compile(
@@ -44,7 +45,7 @@ _NEXT = re.compile(
        | \s*(?P<loose>[,;])\s*
        | \s*[/&|+或和]\s*
        | [ \t]*(?P<glued>(?=[(\[*][(\[*]{{0,2}}[A-Za-z][)\]*]))
-       | \s+(?=[A-Z](?:\s+[A-Z])*\s*(?:\.?\Z|\.\s)) """,
+       | \s+(?=[A-Z](?:\s+[A-Z]){{0,25}}\s*(?:\.?\Z|\.\s)) """,
     re.VERBOSE,
 )
 _JUDGED = re.compile(
@@ -56,15 +57,15 @@ _JUDGED = re.compile(
 _LISTED = re.compile(r"(?:(?<=\s)|(?<=\s[(\[])|\A[(\[]?)(?P<letter>[A-Za-z])[)\].:](?=\s)")
 _ALONE = re.compile(
     rf"""[\s*_$>#(\["'-]*(?:{_SURE}\s)?(?:(?:option|choice|answer)\s)?"""
-    r"""[(\[*"']*(?P<letter>[A-Za-z])[)\].:*_$"'\s]*""",
+    r"""[(\[{*"']*(?P<letter>[A-Za-z])[)\]}.:*_$"'\s]*""",
     re.IGNORECASE,
 )
 _HEADED = re.compile(
-    r"[\s*_>#]*[(\[]?(?P<letter>[A-Za-z])(?:[)\].:]\*{0,2}\s+\S|(?<=[A-HJ-Z])[)\]*]{0,3},?\s(?:because|since)\b)"
+    r"[\s*_>#]*[(\[]?(?P<letter>[A-Za-z])(?:[)\].:]\*{0,2}\s+(?!(?:or|and)\b|[/&|])\S|(?<=[A-HJ-Z])[)\]*]{0,3},?\s(?:because|since)\b)"
 )
 _MARKED = re.compile(r"\((?P<round>[A-Za-z])\)|\*\*\(?(?P<bold>[A-Z])[).:]?\*\*|\b[Oo]ption\s(?P<named>[A-Z])\b")
 # What is said of a letter just before it and just after it, up to the end of the clause.
-_CLAUSE_BEFORE = re.compile(r"(?:[.!?;,:\n]|\b(?:so|because|since|leaving|therefore|(?<!anything )but)\b)")
+_CLAUSE_BEFORE = re.compile(r"(?:[.!?;,:\n]|\b(?:so|because|since|leaving|therefore|(?<!nything )but)\b)")
 _CLAUSE_AFTER = re.compile(r"[.!?;\n]|,(?!\swhich)|\b(?:so|because|since|but|while)\b")
 _REJECTED_BEFORE = re.compile(
     r"(?:\b(?:not|never|cannot|neither|nor|except|doubt|anything but|other than|instead of|rather than)\b|n't\b)"
@@ -72,12 +73,13 @@ _REJECTED_BEFORE = re.compile(
     re.IGNORECASE,
 )
 _REJECTED_AFTER = re.compile(
-    r"[)\]*.:]*(?:\s+[^\s]+){0,4}?\s*(?:n't\b|[✗✘❌×]|\b(?:not|never|cannot|wrong|incorrect|false|untrue|invalid|fails?"  # noqa: RUF001
+    r"[)\]*.:,]*(?:\s+[^\s]+){0,4}?\s*(?:n't\b|[✗✘❌×]|\b(?:not|never|cannot|wrong|incorrect|false|untrue|invalid|fails?"  # noqa: RUF001
     r"|impossible|unlikely|ruled out|out|eliminated|excluded|discarded|rejected)\b)",
     re.IGNORECASE,
 )
 _DENIED_PHRASE = re.compile(
-    r"(?:(?:n't|\bnot)\s(?:think|believe|say|claim|mean)|\bdoubt)\s(?:that\s)?(?:the\s|my\s)?(?:\w+\s)?\Z", re.IGNORECASE
+    r"(?:(?:n't|\bnot)\s(?:think|believe|say|claim|mean)|\bdoubt)\s(?:that\s)?(?:the\s|my\s)?(?:\w+\s)?\Z",
+    re.IGNORECASE,
 )
 _NEAR = 80
 
@@ -113,7 +115,7 @@ def chosen(text: str, options: Options) -> frozenset[str]:
         return max(said, key=lambda choice: choice[0])[1]
     if named := options.named(text):
         return named
-    marks = (match for match in _MARKED.finditer(text) if not _rejected(text, match))
+    marks = (match for match in deque(_MARKED.finditer(text), maxlen=_LAST_MARKS) if not _rejected(text, match))
     letters = (match["round"] or match["bold"] or match["named"] for match in marks)
     return frozenset(letter.upper() for letter in letters) & frozenset(options.letters)
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Any, Final
 
 LARGEST_BITS: Final = 1330
@@ -22,8 +23,9 @@ _FIELDS_SHOWN = 6
 def accepted_golds(answer: Any) -> tuple[str, ...] | str:
     """The accepted answers, each stripped and not empty, without repeats; or, as a `str`, why there is none.
 
-    `4.0` reads as '4'. True reads as 'True' and 'true'. A list holds alternatives: those that cannot be read are
-    left out, and a list of none that can has no gold. None, NaN, an infinity, an empty text and an object have none.
+    `4.0` reads as '4' and `1e23` as its 24 digits. True reads as 'True' and 'true'. A list holds alternatives: those
+    that cannot be read are left out, and a list of none that can has no gold. None, NaN, an infinity, an empty text
+    and an object have none.
     """
     if not isinstance(answer, (list, tuple)):
         return _one(answer)
@@ -49,7 +51,7 @@ def _one(answer: Any) -> tuple[str, ...] | str:
     if isinstance(answer, float):
         if not math.isfinite(answer):
             return f"the gold answer is {answer}, not a finite number"
-        return (str(int(answer)) if answer.is_integer() else str(answer),)
+        return (f"{Decimal(float.__repr__(answer + 0.0)):.0f}" if answer.is_integer() else str(answer),)
     if isinstance(answer, int):
         too_long = answer.bit_length() > LARGEST_BITS
         return "the gold answer is an integer of over 400 digits" if too_long else (str(answer),)

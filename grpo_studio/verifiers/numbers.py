@@ -2,9 +2,9 @@
 
 Policies, all on the side of never guessing:
 - English notation: `1,250.75`, also `1 250`, `1_250`, `12,34,567`; `1.250,75` and `0,5` are not numbers here;
-- one number: `3/8`, `3 1/2`, `\\frac{3}{8}`, `6.02e23`, `6.02 x 10^23`, `$-4`, `35%`;
+- one number: `3/8`, `3 1/2`, `\\frac{3}{8}`, `6.02e23`, `6.02 x 10^23`, `$-4`, `35%`, `1.5 million`, `36万`;
 - `5-3`, `3-4`, `1:30`, `2024-05-12`, `2 * 5` are expressions, not numbers: they have no value here, unless
-  an equals sign gives it (`5-3=2`). Neither have `2x`, `3\\sqrt{2}`, `2\\pi`;
+  an equals sign gives it (`5-3=2`). Neither have `2x`, `3\\sqrt{2}`, `2\\pi`, `1011_2`, `5 factorial`;
 - over 400 digits or an exponent over 400 is no number: nothing here can be made slow or large by a text;
 - `35%` equals 35, 35% and 0.35, but 3500% does not equal 35%.
 """
@@ -16,6 +16,8 @@ from collections import deque
 from fractions import Fraction
 from itertools import pairwise
 from typing import NamedTuple
+
+from grpo_studio.verifiers.number_parts import CHANGES, NOT_ALONE, SCALES, decimal_value, minus_word, scale_of
 
 LARGEST_EXPONENT = 400
 MOST_DIGITS = 400
@@ -31,12 +33,12 @@ _TOKEN = re.compile(
     rf"""
       (?: (?P<frac_whole>[0-9]++) [ ]{{0,2}} )? \\[dtc]?frac \s{{0,2}}
           (?: \{{ [ ]{{0,3}} (?P<frac_top>-?{_RUN}) [ ]{{0,3}} \}} \s{{0,2}}
-              \{{ [ ]{{0,3}} (?P<frac_low>{_RUN}) [ ]{{0,3}} \}}
+              \{{ [ ]{{0,3}} (?P<frac_low>-?{_RUN}) [ ]{{0,3}} \}}
             | (?P<digit_top>[0-9]) [ ]? (?P<digit_low>[0-9]) )
     | (?: (?P<mantissa>{_RUN}) [ ]{{0,2}} {_TIMES} [ ]{{0,2}} )?
           10 [ ]{{0,2}} (?:\^|\*\*) [ ]{{0,2}} [({{]{{0,2}} (?P<power>[+-]?[0-9]++) [)}}]{{0,2}}
     | (?P<mixed_whole>[0-9]++) [ ]{{1,2}} (?P<mixed_top>[0-9]++) / (?P<mixed_low>[0-9]++) (?!\.?[0-9])
-    | (?P<top>{_RUN}) [ ]{{0,2}} / [ ]{{0,2}} (?P<low>{_RUN})
+    | (?P<top>{_RUN}) [ ]{{0,2}} / [ ]{{0,2}} (?P<low>-?{_RUN})
     | (?<![0-9][ ]) (?P<spaced>[1-9][0-9]{{0,2}} (?:[ ][0-9]{{3}})++ (?![0-9]) (?:\.[0-9]++)? (?![,.]?[0-9]))
     | (?P<plain>{_RUN}) (?: [eE] (?P<exponent>[+-]?[0-9]++) (?![A-Za-z0-9]) )?
     """,
@@ -44,7 +46,9 @@ _TOKEN = re.compile(
 )
 # Text that holds one whole number, and nothing that could make it part of a name or an expression.
 _SIMPLE = re.compile(
-    r"(?:[A-Za-z]{1,20}[ ]){0,12}+ \$? (?P<number>-?(?:[0-9]{1,18}|[1-9][0-9]{0,2}(?:,[0-9]{3}){1,5}))"
+    r"(?:[A-Za-z]{1,20}[ ]){0,12}+ (?<![Mm]inus[ ]) (?<![Nn]egative[ ]) \$?"
+    r"(?P<number>-?(?:[0-9]{1,18}|[1-9][0-9]{0,2}(?:,[0-9]{3}){1,5}))"
+    rf"(?![ ]{CHANGES})"
     r"(?:[ ][A-Za-z]{2,20}(?:,?[ ][A-Za-z]{1,20}){0,12}+)? [.!?]?\s*",
     re.VERBOSE,
 )
@@ -52,23 +56,17 @@ _SIMPLE = re.compile(
 _WORDS = re.compile(r".*[A-Za-z] (?=[A-Za-z])", re.DOTALL)
 _NO_DIGITS = "".join(character for character in map(chr, range(128)) if not character.isdigit())
 _TAIL = 120
-_PLAIN = re.compile(r"[0-9]++|[0-9]*\.[0-9]++")
-_GROUPED = re.compile(
-    r"(?:[1-9][0-9]{0,2}(?:,[0-9]{3})+|[1-9][0-9]?(?:,[0-9]{2})+,[0-9]{3}|[0-9]+(?:_[0-9]+)+)(?:\.[0-9]+)?"
-)
 _WORD_BEFORE = re.compile(r"(\\?)([A-Za-z]+)$")
+_EMPHASIS = re.compile(r"(?<![^\s*(])_[^_\n]{1,60}_(?![A-Za-z0-9{])")  # '_72_'
 _CURRENCY_CODES = frozenset({"USD", "EUR", "GBP", "INR", "CAD", "AUD", "CHF", "US", "RM", "Rs"})
-# '2x', '5k' and '3i' are not 2, 5 and 3; single-letter units are.
-_NOT_ALONE = re.compile(
-    r"[ ]?(?:\\sqrt|√|\\pi|π|\^(?!\{?\\circ)|\*\*(?=[0-9A-Za-z])|(?![mgshlLdCFKVAWJN])[A-Za-z](?![A-Za-z]))"
-)
 _ROOT_BEFORE = re.compile(r"(?:√|\\sqrt\{?|sqrt\(|\\pm|±)\s?$")
 _POWER_BEFORE = re.compile(r"\^[{(]?-?$")  # the 2 of 'cm^2' is no number of its own
 _PERCENT = re.compile(r"[ ]?\\?%")
 _SPACED_MINUS = re.compile(r"^([\s*_`$]*)-\s+(?=[\d.$])")
 _EQUALS = r"(?:=|≈|\\approx)"
 _GAP = re.compile(
-    rf"""[ \t)\]}}$\\%]* (?: (?:[A-Za-z]{{1,20}}[ \t]*)?{_EQUALS} | {_TIMES} | \\div | \*\* | [-+/÷^:] )
+    rf"""(?: ! | _\{{?[0-9]{{1,2}}\}}? )?
+         [ \t)\]}}$\\%]* (?: (?:[A-Za-z]{{1,20}}[ \t]*)?{_EQUALS} | {_TIMES} | \\div | \*\* | [-+/÷^:] )
          [ \t({{\[$+]*""",
     re.VERBOSE,
 )
@@ -133,7 +131,9 @@ def _chains(text: str, start: int) -> list[list[_Token]]:
         token = _token(text, match)
         if token is None:
             continue
-        if chains and _GAP.fullmatch(text[chains[-1][-1].end : token.start][:60]):
+        last = chains[-1][-1].end if chains else 0
+        compound = text[last - 1].isalpha() and text[last : token.start] in ("", " ")  # '3万5', '2 thousand 5'
+        if chains and (compound or _GAP.fullmatch(text[last : token.start][:60])):
             chains[-1].append(token)
         elif not _POWER_BEFORE.search(text[max(0, token.start - 3) : token.start]):
             chains.append([token])
@@ -180,12 +180,16 @@ def _token(text: str, match: re.Match[str]) -> _Token | None:
     start, end = match.span()
     before = text[max(0, start - 16) : start]
     word = _WORD_BEFORE.search(before)
-    if before.endswith(("_", "_{")) or (word and not word[1] and word[2] not in _CURRENCY_CODES):
+    if (before.endswith(("_", "_{")) and not _EMPHASIS.match(text, start - 1)) or (
+        word and not word[1] and word[2] not in _CURRENCY_CODES
+    ):
         return None
     minus = _minus_at(text, start)
     start = start if minus is None else minus
     value, reason = _value(match)
-    if value is not None and (_NOT_ALONE.match(text, end) or _ROOT_BEFORE.search(before)):
+    scaled = SCALES.match(text, end)
+    end = scaled.end() if scaled else end
+    if value is not None and (NOT_ALONE.match(text, end) or _ROOT_BEFORE.search(before)):
         value, reason = None, "part of an expression, not one number"
     percent = _PERCENT.match(text, end)
     end = percent.end() if percent else end
@@ -194,6 +198,7 @@ def _token(text: str, match: re.Match[str]) -> _Token | None:
     decimal = match["plain"] is not None and "." in match["plain"]
     noisy = decimal and len(match["plain"].replace(".", "").lstrip("0")) >= _NOISY_DIGITS
     signed = -value if minus is not None else value
+    signed = signed * scale_of(scaled[0]) if scaled else signed
     return _Token(start, end, Number(signed, text[start:end], percent is not None, noisy), "")
 
 
@@ -203,7 +208,7 @@ def _minus_at(text: str, start: int) -> int | None:
     while at and start - at < 6 and text[at - 1] in "$€£¥₹\\ ":
         at -= 1
     if not at or text[at - 1] != "-":
-        return None
+        return minus_word(text, start) if at and text[at - 1] in "se" else None
     dash = at - 1
     glued = text[dash - 1 : dash] if dash else ""
     if (glued.isascii() and glued.isalnum()) or glued in {")", "]", "}", "%"}:
@@ -227,22 +232,11 @@ def _value(match: re.Match[str]) -> tuple[Fraction | None, str]:
     head = match["mantissa"] or match["spaced"] or match["plain"] or ("1" if match["power"] else None)
     whole = match["frac_whole"] or match["mixed_whole"] or "0"
     if head is not None:
-        number = _decimal(head)
+        number = decimal_value(head)
         value = number * Fraction(10) ** power if number is not None and power else number
     else:
-        above, below = _decimal(top), _decimal(low)
+        above, below = decimal_value(top), decimal_value(low)
         if below == 0:
             return None, "a division by zero"
         value = None if above is None or below is None else Fraction(int(whole)) + above / below
     return value, "" if value is not None else "not a number in English notation"
-
-
-def _decimal(digits: str) -> Fraction | None:
-    negative = digits.startswith("-")
-    digits = digits.lstrip("-").replace(" ", "")
-    if not _PLAIN.fullmatch(digits):
-        if not _GROUPED.fullmatch(digits):
-            return None
-        digits = digits.replace(",", "").replace("_", "")
-    value = Fraction(digits) if "." in digits else Fraction(int(digits))
-    return -value if negative else value

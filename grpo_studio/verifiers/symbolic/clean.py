@@ -20,6 +20,17 @@ _CURRENCY = re.compile(r"(?<![\\$])\$(?=\s?\.?\d)")
 _TEXT_COMMAND = re.compile(r"\\(?:text|textbf|textrm|textit|mathrm|mathbf|mbox)\s*\{([^{}]*)\}")
 _FILLER = re.compile(r"\\(?:left|right)(?![A-Za-z])\.?|\\[,;:! ]|\\(?:quad|qquad|displaystyle)(?![A-Za-z])|~")
 _GAP = re.compile(r"(?<![A-Za-z0-9])\s+|\s+(?![A-Za-z0-9])")
+_COLOURED = re.compile(r"\\(?:textcolor|color|colorbox)\s*\{[^{}]*\}")
+_DOTS = re.compile(r"\\[lc]?dots[bcimo]?(?![A-Za-z])")
+_GOES_ON = re.compile(r",\s*\.{2,}\s*$")
+_ALIGNED = re.compile(
+    r"\\begin\s*\{(aligned|align|alignat|gathered|gather|equation|split|multline)(\*?)\}"
+    r"((?:(?!\\begin).)*?)\\end\s*\{\1\2\}",
+    re.DOTALL,
+)
+_ROW_END = re.compile(r"\\\\(?:\[[^\]]*\])?")
+_NO_CONTENT = re.compile(r"(?<!\\)&|\\(?:nonumber|notag)(?![A-Za-z])|\\tag\*?\s*\{[^{}]*\}")
+_CONTINUES = re.compile(r"[=<>≤≥≈+-]|\\(?:leq?|geq?|lt|gt|approx)(?![A-Za-z])")
 _OPTION = re.compile(r"(?i:option |choice |answer )?(?:\((?P<inside>[A-Ja-j])\)|(?P<bare>[A-J])[).]?)")
 _OPTION_TEXT = re.compile(r"\(?([A-J])(?:[.):]+\s*|\s+[-\u2013:]\s+)(?=\S)")
 
@@ -30,6 +41,9 @@ def clean(text: str) -> str:
     if "$" in text:
         money = len(re.findall(r"(?<!\\)\$", text)) % 2 == 1
         text = _CURRENCY.sub(r"\\$", text, count=1) if money else text
+    for _ in range(3 if "\\begin" in text else 0):  # 'equation' around 'aligned'
+        text = _ALIGNED.sub(lambda match: _rows(match[3]), text)
+    text = _COLOURED.sub(r"\\displaystyle", text) if "color" in text else text
     if "\\begin" not in text:  # there '\\\\' ends a row
         text = _ESCAPED_TWICE.sub(r"\\", text)
     if "\\" in text or "{" in text:
@@ -46,6 +60,7 @@ def clean(text: str) -> str:
 def plain(text: str) -> str:
     """A cleaned answer as it is compared with another as text: without its spaces and the commands for show."""
     text = _TEXT_COMMAND.sub(r" \1 ", text) if "\\" in text else text
+    text = _DOTS.sub("...", text) if "dots" in text else text
     text = _FILLER.sub(" ", text).replace("\\dfrac", "\\frac").replace("\\tfrac", "\\frac")
     return _GAP.sub("", re.sub(r"\s+", " ", text.strip()))
 
@@ -67,7 +82,18 @@ def option(text: str) -> tuple[str | None, str]:
     return (match[1], text[match.end() :]) if match else (None, "")
 
 
+def _rows(body: str) -> str:
+    """The rows of an aligned display as one text: a row that begins with a sign goes on with the one before."""
+    rows = [_NO_CONTENT.sub(" ", row).strip().rstrip(",;") for row in _ROW_END.split(body)]
+    joined = ""
+    for row in filter(None, rows):
+        joined += (" " if not joined or _CONTINUES.match(row) else ", ") + row
+    return joined
+
+
 def _without_end(text: str) -> str:
+    if _GOES_ON.search(text):
+        return text
     before = None
     while before != text:
         before = text

@@ -12,13 +12,31 @@ _MARKER = re.compile(r"(?<!#)####(?!#)[ \t]*([^\n]*)")
 _PHRASE = re.compile(
     r"""(?: \banswer (?: [ ](?:to|for|of|in)\b [^.:\n$]{0,60}? )? [*_`"')\]]{0,4} \s{0,3}
             (?: : | = | (?:is|are|was|equals|would[ ]be|should[ ]be|must[ ]be)\b[:]? )
-          | (?:答案|答え|正解|정답|答) \s{0,2} (?:是|为|為|は|은|는|[:=]) )
-        [*_`"\s]{0,12}""",
+          | (?:答案|答え|正解|정답|답|答) \s{0,2} (?:是|为|為|は|은|는|[:=]) )
+        (?:\s{0,2}[:=])? [*_`"\s]{0,12}""",
     re.IGNORECASE | re.VERBOSE,
 )
 _SENTENCE_END = re.compile(r"[.!?](?=\s|$)|。")
 _IS = re.compile(r"\s(?:is|are|equals)\s")
 _PROSE = re.compile(r"[A-Za-z]{2,} [A-Za-z]{2,} ")  # between two dollar signs that mean money
+_ADVERBS = re.compile(
+    r"""(?: (?:therefore|thus|hence|then|simply|just|clearly|indeed|actually|obviously|precisely|exactly|now|still
+            |equal[ ]to|given[ ]by|as[ ]follows) \b [,:]? \s* )+""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_REASON = re.compile(
+    r"""  ,?\s+ (?:because|since)\b
+        | ,\s* as (?=\s+(?:[\d$\\(]|(?:we|it|they|there|this|that|the|required|desired|expected|shown|needed)\b))
+        | ,\s* (?:not|rather\ than)\b
+        | \s* \( (?:because|since|as|using|by|from|not)\b""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_COPULA = re.compile(r"\s*(?:입니다|이다|이에요|예요|です|である|(?:に|と)なります)$")
+_DISPLAY = re.compile(
+    r"""\$\$ .{1,2000}? \$\$ | \\\[ .{1,2000}? \\\] | \\\( .{1,2000}? \\\)
+        | \\begin\s*\{([a-z]{1,12}\*?)\} .{1,2000}? \\end\s*\{\1\}""",
+    re.DOTALL | re.VERBOSE,
+)
 _DOLLARS = re.compile(r"\$\$([^$]{1,2000})\$\$|(?<![\\\d])\$([^$\n]{1,1000})\$")
 _BRACKETED = ((r"\[", r"\]"), (r"\(", r"\)"))
 _TAIL = 8000  # only the end of a text is searched for statements and formulas
@@ -63,7 +81,7 @@ def in_gold(gold: str) -> str:
 def _stated(text: str) -> str:
     """What follows the last #### or 'the answer is', to the end of its line or sentence."""
     text = text[-_TAIL:]
-    phrases = list(_PHRASE.finditer(text)) if re.search("answer|答|正解|정답", text, re.IGNORECASE) else []
+    phrases = list(_PHRASE.finditer(text)) if re.search("answer|答|正解|답", text, re.IGNORECASE) else []
     markers = list(_MARKER.finditer(text)) if "####" in text else []
     phrase = phrases[-1] if phrases else None
     marker = markers[-1] if markers else None
@@ -71,11 +89,17 @@ def _stated(text: str) -> str:
         return marker[1][:_REACH].strip().strip("*_`")
     if phrase is None:
         return ""
-    line = text[phrase.end() : phrase.end() + _REACH].partition("\n")[0]
+    adverbs = _ADVERBS.match(text, phrase.end())
+    start = adverbs.end() if adverbs else phrase.end()
+    display = _DISPLAY.match(text, start)
+    if display and "\n" in display[0]:
+        return display[0]
+    line = text[start : start + _REACH].partition("\n")[0]
+    line = _REASON.split(line, maxsplit=1)[0]
     formula = _DOLLARS.match(line)
     if formula and not re.match(r"\s*(?:and|or|,)", line[formula.end() :]):
         return formula[1] or formula[2]
-    sentence = _SENTENCE_END.split(line, maxsplit=1)[0].strip().strip('*_`"')
+    sentence = _COPULA.sub("", _SENTENCE_END.split(line, maxsplit=1)[0].strip().strip('*_`"'))
     return _IS.split(sentence)[-1] if len(sentence.split()) > 4 else sentence
 
 

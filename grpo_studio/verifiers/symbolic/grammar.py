@@ -9,6 +9,7 @@ from grpo_studio.verifiers.symbolic.tree import Node, UnreadableError, number, p
 _RELATIONS = "=<>≤≥≠≈∈"
 _MOST_ITEMS = 64
 _LONGEST_CHAIN = 6
+_JOINTS = frozenset({",", ";", "and"})
 _SEVERAL_ARGUMENTS = frozenset({"gcd", "lcm", "max", "min", "binom"})
 _INVERSES = frozenset({"sin", "cos", "tan", "cot", "sec", "csc", "sinh", "cosh", "tanh"})
 _MATRICES = frozenset({"pmatrix", "bmatrix", "matrix", "vmatrix", "Bmatrix", "smallmatrix", "array"})
@@ -39,12 +40,15 @@ class AnswerParser(ExpressionParser):
     def items(self, *, in_set: bool = False) -> Node:
         """Items joined by commas, semicolons, 'and', 'or'; without brackets around them their order is free.
 
-        Semicolons part groups of items that commas join: `p=5, q=2; p=7, q=2`.
+        Semicolons part groups of items that commas join: `p=5, q=2; p=7, q=2`. A list is named after an 'and' that
+        alone joins it.
         """
         groups: list[list[Node]] = [[self.item(in_set=in_set)]]
-        while self.next.kind == "op" and self.next.text in ",;":
+        joints: set[str] = set()
+        while self.next.kind == "op" and self.next.text in _JOINTS:
             parted = False
-            while self.next.kind == "op" and self.next.text in ",;":  # '1, 2, and 3'
+            while self.next.kind == "op" and self.next.text in _JOINTS:  # '1, 2, and 3'
+                joints.add(self.next.text)
                 parted = parted or self.next.text == ";"
                 self.at += 1
             if self.next.kind == "end":
@@ -56,7 +60,8 @@ class AnswerParser(ExpressionParser):
                 raise UnreadableError(f"more than {_MOST_ITEMS} items")
         if all(len(group) == 1 for group in groups):
             groups = [[group[0] for group in groups]]
-        lists = [group[0] if len(group) == 1 else Node("list", tuple(group)) for group in groups]
+        name = "and" if joints == {"and"} else ""
+        lists = [group[0] if len(group) == 1 else Node("list", tuple(group), name) for group in groups]
         return lists[0] if len(lists) == 1 else Node("list", tuple(lists))
 
     def item(self, *, in_set: bool = False) -> Node:

@@ -40,13 +40,16 @@ def context() -> Any:
 class Point(NamedTuple):
     """Where an expression is evaluated: `at` picks the values of its symbols.
 
-    `whole` puts them on integers, `negative` on negative numbers; `common_log` reads `log` in base 10.
+    `whole` puts them on integers, `negative` on negative numbers; `common_log` reads `log` in base 10. With `real`
+    a step that leaves the real numbers has no value, and the symbol `flipped` alone is negative.
     """
 
     at: int = 0
     whole: bool = False
     common_log: bool = False
     negative: bool = False
+    real: bool = False
+    flipped: str = ""
 
 
 def value_at(node: Node, point: Point, digits: int = DIGITS) -> tuple[Any, float]:
@@ -87,6 +90,8 @@ class _Numeric:
         """The value of this node; its magnitude is noted, unless it is a sum, in which terms may cancel."""
         self._spend(1)
         found = self._value(node, bound)
+        if self.point.real and self.mp.im(found):
+            raise ArithmeticError("no real number")
         if node.op not in ("add", "sum") and found:
             self._note(found)
         return found
@@ -133,7 +138,7 @@ class _Numeric:
             return self.mp.mpf(2 + noise % 19)
         low, high = _RANGES[self.point.at % len(_RANGES)]
         at = low + (high - low) * self.mp.mpf(noise % 999_979 + 1) / 999_983
-        return -at if self.point.negative and noise % 3 else at
+        return -at if name == self.point.flipped or (self.point.negative and noise % 3) else at
 
     def _constant(self, name: str) -> Any:
         match name:

@@ -9,6 +9,8 @@ from grpo_studio.verifiers.symbolic.scalar import Leeway, difference_of, same_va
 from grpo_studio.verifiers.symbolic.tree import Node, TooCostlyError, symbols
 
 _POINTS = 8
+_FLIPPED_POINTS = 3  # and at these each symbol in turn is negative
+_MOST_FLIPPED = 6
 
 
 def same_relation(gold: Node, answer: Node, leeway: Leeway) -> bool:
@@ -38,9 +40,12 @@ def _rising(node: Node) -> Node:
 
 def _ratios(left: Node, right: Node) -> list[Any]:
     found = []
-    for index in range(_POINTS):
+    flips = sorted(symbols(left))[:_MOST_FLIPPED]
+    points = [Point(index) for index in range(_POINTS)]
+    points += [Point(index, real=True, flipped=name) for name in flips for index in range(_FLIPPED_POINTS)]
+    for point in points:
         try:
-            one, other, noise = values_at(left, right, Point(index))
+            one, other, noise = values_at(left, right, point)
         except TooCostlyError:
             raise
         except (ArithmeticError, ValueError):

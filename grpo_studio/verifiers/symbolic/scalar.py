@@ -1,8 +1,7 @@
 """Whether two expressions have the same value.
 
 Rational arithmetic is compared exactly. All else is compared to at least 40 digits: expressions without symbols at
-once, others at several fixed points, which two different formulas of an answer's size do not share. Symbols stand
-for positive numbers (`\\sqrt{x^2}` is `x`), and for negative ones too where a modulus or the like makes it matter.
+once, others at several points (agreement.py).
 """
 
 from __future__ import annotations
@@ -10,19 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
+from grpo_studio.verifiers.symbolic.agreement import agree_everywhere
 from grpo_studio.verifiers.symbolic.evaluate import exact
-from grpo_studio.verifiers.symbolic.numeric import Point, context, values_at
+from grpo_studio.verifiers.symbolic.numeric import Point, values_at
 from grpo_studio.verifiers.symbolic.tree import Node, TooCostlyError, number, symbols
 from grpo_studio.verifiers.symbolic.units import canonical
 
-_POINTS = 12
-_ENOUGH = 4  # but all of them where signs or parities decide
 _NOISE = Fraction(1, 10**12)
 _NOISE_OF_WHOLE = Fraction(1, 10**6)
 _UNVALUED = frozenset({"oo", "empty", "reals", "integers", "naturals", "rationals", "complexes", "unknown"})
-_SIGN_MATTERS = frozenset({"abs", "max", "min", "sgn", "floor", "ceil"})
 
 
 @dataclass(frozen=True)
@@ -127,74 +123,13 @@ def _agree(left: Node, right: Node, leeway: Leeway) -> bool:
     if not symbols(left) | symbols(right):
         allowed = max(leeway.tolerance, float(_NOISE) if _noisy(left) or _noisy(right) else 0.0)
         return any(_agree_at(left, right, Point(common_log=log), allowed) for log in logs)
-    whole = any(_wants_integers(part) for part in parts)
-    complex_too = any(part.op == "const" and part.name == "i" for part in parts)
-    signed = any(part.op == "abs" or (part.op == "call" and part.name in _SIGN_MATTERS) for part in parts)
-    return any(_agree_everywhere(left, right, Point(0, whole, log), complex_too, signed) for log in logs)
-
-
-def _wants_integers(node: Node) -> bool:
-    """Whether symbols in this node only make sense as integers: `(-1)^n`, `n!`, a sum to `n`."""
-    if node.op == "pow" and symbols(node.args[1]) and not symbols(node.args[0]):
-        base = node.args[0]
-        return base.op == "neg" or (base.op == "mul" and base.args[0].op == "neg")
-    if node.op in ("fact", "fact2", "sum", "prod") or (
-        node.op == "call" and node.name in ("binom", "mod", "gcd", "lcm")
-    ):
-        return bool(symbols(node))
-    return False
-
-
-def _agree_everywhere(left: Node, right: Node, how: Point, complex_too: bool, signed: bool) -> bool:
-    """Agreement at enough points where both sides are real (or anywhere, with the imaginary unit in the text)."""
-    rounds = [(how, complex_too)]
-    if signed:
-        rounds.append((how._replace(negative=True), complex_too))
-    agreed = 0
-    for at, any_value in rounds:
-        found = _agreeing_points(left, right, at, any_value, signed)
-        if found is None:
-            return False
-        agreed += found
-    for at, any_value in ((how._replace(negative=True), False), (how, True)):  # `\sqrt{-x}`, `\ln(-x^2)`
-        if not agreed:
-            found = _agreeing_points(left, right, at, any_value, signed)
-            if found is None:
-                return False
-            agreed += found
-    return agreed >= 2
-
-
-def _agreeing_points(left: Node, right: Node, how: Point, any_value: bool, thorough: bool) -> int | None:
-    """At how many points both have a value, and the same; None when they differ at one."""
-    agreed, enough = 0, _POINTS if how.whole or thorough else _ENOUGH
-    for index in range(_POINTS):
-        try:
-            one, other, noise = values_at(left, right, how._replace(at=index))
-        except TooCostlyError:
-            if index == _POINTS - 1 and not agreed:
-                raise
-            continue
-        except (ArithmeticError, ValueError):
-            continue
-        if not any_value and not (_is_real(one) and _is_real(other)):
-            continue
-        if abs(one - other) > noise:
-            return None
-        agreed += 1
-        if agreed == enough:
-            break
-    return agreed
+    return any(agree_everywhere(left, right, common_log=log) for log in logs)
 
 
 def _agree_at(left: Node, right: Node, point: Point, allowed: float) -> bool:
     one, other, noise = values_at(left, right, point)
     apart = abs(one - other)
     return bool(apart <= noise or (allowed > 0 and apart <= allowed * max(abs(one), abs(other))))
-
-
-def _is_real(value: Any) -> bool:
-    return bool(abs(context().im(value)) <= abs(value) * 1e-30)
 
 
 def difference_of(left: Node, right: Node) -> Node:

@@ -36,7 +36,7 @@ def settle(node: Node) -> Node:
             settled = [(part, settle(part)) for part in node.args]
             # A '±' stands for items of this list; a list inside of it stays one item.
             items = [i for part, one in settled for i in (one.args if one.op == "list" != part.op else (one,))]
-            return _list(items)
+            return _list(items, node.name)
         case "group":
             inner = [settle(part) for part in node.args]
             if node.name == "⦃⦄":
@@ -64,12 +64,26 @@ def _brackets(name: str, length: int) -> str:
     return "()" if name == "⟨⟩" or (name == "[]" and length != 2) else name
 
 
-def _list(items: list[Node]) -> Node:
-    """Items side by side; inequalities of one symbol are the union of their intervals."""
+def _list(items: list[Node], joint: str = "") -> Node:
+    """Items side by side; inequalities of one symbol are the union of their intervals ('x > 1 and x < 3': (1, 3))."""
     sets = [item.args[1] for item in items if item.op == "named" and item.args[1].op in ("group", "union")]
     if len(sets) == len(items) > 1 and len({item.args[0] for item in items}) == 1:
-        return Node("named", (items[0].args[0], _union(sets)))
+        return Node("named", (items[0].args[0], (_overlap(sets) if joint == "and" else None) or _union(sets)))
     return Node("list", tuple(items))
+
+
+def _overlap(sets: list[Node]) -> Node | None:
+    """What a lower and an upper bound leave between them, or None: 'x < 1 and x > 3' means both rays."""
+    below = [one for one in sets if one.op == "group" and one.args[0] == _MINUS_INFINITY]
+    above = [one for one in sets if one.op == "group" and one.args[-1] == _INFINITY]
+    if len(sets) != 2 or len(below) != 1 or len(above) != 1:
+        return None
+    low, high = above[0].args[0], below[0].args[1]
+    try:
+        gap = context().re(value_at(high, Point())[0]) - context().re(value_at(low, Point())[0])
+    except (ArithmeticError, ValueError):
+        return None
+    return _interval(low, high, above[0].name[0] + below[0].name[1]) if gap > 0 else None
 
 
 def _union(parts: list[Node]) -> Node:

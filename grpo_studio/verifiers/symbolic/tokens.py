@@ -27,7 +27,8 @@ class Token:
 
 _DROPPED = words.word_set(
     "left right big Big bigg Bigg bigl bigr Bigl Bigr biggl biggr Biggl Biggr displaystyle textstyle limits nolimits"
-    " quad qquad , ; : ! space hspace angle triangle scriptstyle tiny small normalsize large hfill rm it"
+    " quad qquad , ; : ! space hspace angle triangle scriptstyle tiny small normalsize large hfill rm it bf sf tt"
+    " em bfseries"
 ) | {" ", "\n"}
 _OPERATORS = {
     "cdot": "*", "times": "*", "ast": "*", "div": "/", "pm": "±", "mp": "∓", "le": "≤", "leq": "≤", "leqslant": "≤",
@@ -35,16 +36,18 @@ _OPERATORS = {
     "cup": "cup", "cap": "cap", "setminus": "without",
     "backslash": "without", "{": "⦃", "}": "⦄", "lbrace": "⦃", "rbrace": "⦄",
     "langle": "⟨", "rangle": "⟩", "lfloor": "⌊", "rfloor": "⌋", "lceil": "⌈", "rceil": "⌉", "%": "%",
-    "vert": "|", "lvert": "|", "rvert": "|", "mid": "mid", "degree": "°", "land": ",", "wedge": ",", "lor": ",",
+    "vert": "|", "lvert": "|", "rvert": "|", "mid": "mid", "degree": "°", "land": "and", "wedge": "and", "lor": ",",
     "vee": ",", "\\": "⏎", "&": "&", "_": "_", "#": "#", "bmod": "mod", "mod": "mod", "colon": ":", "lbrack": "[",
     "rbrack": "]", "circ": "°", "prime": "'", "simeq": "≈", "slash": "/",
 }  # fmt: skip
 _CHARACTERS = {
     "×": "*", "·": "*", "⋅": "*", "∙": "*", "•": "*", "÷": "/", "∗": "*", "≦": "≤", "≧": "≥", "⩽": "≤", "⩾": "≥",
     "∪": "cup", "∩": "cap", "∖": "without", "\\": "without", "∣": "mid", "、": ",", "〈": "⟨", "〉": "⟩",
-    "′": "'", "∨": ",", "∧": ",",
+    "′": "'", "∨": ",", "∧": "and",
 }  # fmt: skip
-_PLAIN_OPERATORS = frozenset({"cup", "cap", "without", "mid"}) | frozenset("+-*/^_!%°=<>≤≥≠≈∈±∓,;:|()[]{}⦃⦄⟨⟩⌊⌋⌈⌉&⏎√'")
+_PLAIN_OPERATORS = frozenset({"cup", "cap", "without", "mid", "and"}) | frozenset(
+    "+-*/^_!%°=<>≤≥≠≈∈±∓,;:|()[]{}⦃⦄⟨⟩⌊⌋⌈⌉&⏎√'"
+)
 _CURRENCIES = {"$": "dollar", "€": "euro", "£": "£", "¥": "¥", "₹": "₹", "pounds": "£", "euro": "euro", "yen": "¥"}
 _CONSTANTS = {"pi": "pi", "infty": "oo", "emptyset": "empty", "varnothing": "empty", "imath": "i", "exp": "exp"}
 _SETS = {"R": "reals", "Z": "integers", "N": "naturals", "Q": "rationals", "C": "complexes"}
@@ -55,12 +58,16 @@ _MARKED = frozenset({"vec", "hat", "mathbf", "boldsymbol", "bm", "mathcal", "ove
 
 _THOUSANDS = re.compile(r"[(\[⟨]|\\\{|[)\]⟩]|\\\}|(?<![\d.,])(?:\d{1,3}(?:,\d{3})+|\d{1,2}(?:,\d{2})+,\d{3})(?!,?\d)")
 _SPACED_THOUSANDS = re.compile(r"(?<![\d.,])(?<![\d.,] )[1-9]\d{0,2}(?:[ _]\d{3})+(?! ?[/\d])")
+_COMPOUND = re.compile(  # 'twenty-five'
+    r"(?i)\b(twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety)(?:-|\s)(one|two|three|four|five|six|seven|eight|nine)\b"
+)
 _TOKEN = re.compile(
     r"""(?P<space>\s+|~)
       | (?P<rep>\d*\.\d*\s*\\(?:overline|dot|bar)\s*(?:\{\d+\}|\d))
       | (?P<num>(?:\d+(?:\.\d+)?|\.\d+)(?:[eE][+-]?\d{1,6}(?![A-Za-z\d]))?)
       | (?P<cmd>\\(?:[A-Za-z]+|.))
       | (?P<letters>[A-Za-z]+)
+      | (?P<cjk>[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7a3]+)
       | (?P<op>\*\*|<=|>=|!=|==|:=|->|.)""",
     re.VERBOSE | re.DOTALL,
 )
@@ -70,6 +77,7 @@ _ARGUMENT = re.compile(r"\s*\{([^{}]*)\}|\s*\\?([A-Za-z0-9]+)")
 
 def tokens_of(text: str) -> list[Token]:
     """The tokens of a cleaned answer. Raises UnreadableError."""
+    text = _COMPOUND.sub(lambda m: str(words.NUMBER_WORDS[m[1].lower()] + words.NUMBER_WORDS[m[2].lower()]), text)
     scanner = _Scanner(_SPACED_THOUSANDS.sub(lambda m: re.sub("[ _]", "", m[0]), _join_thousands(text)))
     return scanner.run()
 
@@ -150,7 +158,7 @@ class _Scanner:
         name = words.FUNCTION_ALIASES.get(run, run)
         lowered = run.lower()
         if lowered in words.SEPARATORS:
-            self._add("op", ",")
+            self._add("op", "and" if lowered == "and" else ",")
         elif name in words.FUNCTIONS:
             self._add("func", name)
         elif lowered in words.CONSTANTS and (len(run) > 1 or run.islower()):
@@ -162,6 +170,15 @@ class _Scanner:
         else:
             for letter in run:
                 self._add("const" if letter in "ei" else "sym", letter)
+
+    def _cjk(self, run: str) -> None:
+        """A unit, a counter or a power of ten after a number: '9元', '3万人'."""
+        scale = words.CJK_SCALES.get(run[0], "") if run not in words.CJK_UNITS else ""
+        rest = run[1:] if scale else run
+        if rest and rest not in words.CJK_UNITS:
+            raise UnreadableError(f"the word {run!a:.30}")
+        for word in f"{scale} {words.CJK_UNITS.get(rest, '')}".split():
+            self._add("word", word)
 
     def _is_word(self, run: str) -> bool:
         after_number = self.spaced and bool(self.tokens) and self.tokens[-1].kind == "num" and "\\" not in self.text

@@ -38,6 +38,11 @@ def test_any_text_is_read_as_json_has_it_or_refused(text: str) -> None:
         ("[NaN]", "NaN is not JSON"),
         ("[-Infinity]", "-Infinity is not JSON"),
         ("[1e400]", "beyond the range"),
+        ("1e-400", "cannot hold"),
+        ("-1e-400", "cannot hold"),
+        ("1.00000000000000000001", "cannot hold"),
+        ("9007199254740993.5", "cannot hold"),
+        ("1e-99999999999999999999", "cannot hold"),
         ("[" + "9" * 5000 + "]", "4,300 digits"),
         ('{"a": 1, "a": 1}', "twice"),
         ('{"b": [{"a": 1, "a": 2}]}', "twice"),
@@ -50,6 +55,13 @@ def test_any_text_is_read_as_json_has_it_or_refused(text: str) -> None:
 def test_what_is_refused(text: str, reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
         read_json(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("0e-400", 0), ("0.0", 0), ("3.0", 3), ("1e300", 1e300), ("5e-324", 5e-324), ("10.5e1", 105)]
+)
+def test_numbers_that_a_double_holds(text: str, value: float) -> None:
+    assert read_json(text) == value
 
 
 def test_the_largest_that_are_read() -> None:

@@ -1,4 +1,4 @@
-"""Which answers are the same. Each row is a kind: mend the reader or the comparison, not the row."""
+"""Which part of a text is its answer, golds of every form, and what the verdict says."""
 
 from __future__ import annotations
 
@@ -18,378 +18,8 @@ SPEC = discover([ROOT / "rewards"]).get("math_equal")
 math_equal = SPEC.function
 
 
-def table(text: str) -> list[tuple[str, str]]:
-    """The pairs of a text of lines 'completion ~ gold'."""
-    return [(left.strip(), right.strip()) for left, right in (line.split(" ~ ") for line in text.strip().splitlines())]
-
-
 def boxed(text: str) -> str:
     return f"So it is \\boxed{{{text}}}."
-
-
-EQUAL = table(r"""
-    1/2 ~ 0.5
-    \dfrac{1}{2} ~ 1/2
-    \frac{-1}{2} ~ -\frac{1}{2}
-    \frac12 ~ 0.5
-    \frac1{72} ~ 1/72
-    \frac{1}2 ~ .5
-    \frac 3 8 ~ $\frac{3}{8}$
-    6/8 ~ \frac{3}{4}
-    0.\overline{3} ~ \frac13
-    0.1\overline{6} ~ 1/6
-    +5 ~ 5
-    5. ~ 5
-    007 ~ 7
-    2.50 ~ 2.5
-    2\frac{1}{2} ~ 2.5
-    2\frac12 ~ 5/2
-    2 1/2 ~ \frac{5}{2}
-    -3 1/2 ~ -3.5
-    3½ ~ 3.5
-    0.30000000000000004 ~ 0.3
-    1.4142135623730951 ~ \sqrt{2}
-    1,250 ~ 1250
-    1{,}250 ~ 1250
-    10,\!000 ~ 10000
-    11,\! 111 ~ 11111
-    12\ 000 ~ 12000
-    1 250 000 ~ 1250000
-    12,34,567 ~ 1234567
-    \$1,250.50 ~ 1250.5
-    6.02 \times 10^{23} ~ 6.02e23
-    9.0\times 10^{-3} ~ 0.009
-    1e-5 ~ 10^{-5}
-    2^{10} ~ 1024
-    7^{100} ~ 7^{100}
-    (-1)^{99999999999} ~ -1
-    (5) ~ 5
-    2+2=4 ~ 4
-    = 5 ~ 5
-    four ~ 4
-    \text{three} ~ 3
-    \frac{\sqrt{7}}{5} ~ \sqrt{7}/5
-    5\sqrt{3} ~ $5\sqrt(3)$
-    \sqrt3 ~ \sqrt{3}
-    \sqrt 2 ~ 2^{1/2}
-    \sqrt{12} ~ 2\sqrt{3}
-    \sqrt[3]{8} ~ 2
-    2*sqrt(3) ~ 2\sqrt{3}
-    2√3 ~ 2\sqrt{3}
-    \frac{1}{\sqrt{2}} ~ \frac{\sqrt{2}}{2}
-    2\pi ~ 2 π
-    \pi/2 ~ \frac{\pi}{2}
-    \frac{3\pi}{2} ~ 1.5\pi
-    \ln 4 ~ 2\ln 2
-    \log_2 8 ~ 3
-    \log 100 ~ 2
-    \ln 5 ~ \log 5
-    2+\frac{1}{\mathrm{e}} ~ 2+\frac{1}{e}
-    \sin 30^\circ ~ 1/2
-    \sin(\pi/6) ~ 0.5
-    60^\circ ~ \pi/3
-    \arctan 1 ~ \frac{\pi}{4}
-    e^{i\pi} ~ -1
-    \frac{1}{1+i} ~ \frac{1-i}{2}
-    (1+i)^2 ~ 2i
-    |{-3}| ~ 3
-    \lfloor 3.7 \rfloor ~ 3
-    \binom{5}{2} ~ 10
-    5! ~ 120
-    \gcd(12,18) ~ 6
-    7 \mod 3 ~ 1
-    \sum_{k=1}^{3} k ~ 6
-    \sum_{i=1}^{4} i^2 ~ 30
-    x^2-1 ~ (x-1)(x+1)
-    \frac{x^2-1}{x-1} ~ x+1
-    3x^2y ~ 3yx^2
-    x**2 ~ x²
-    \frac{2x+4}{2} ~ x+2
-    \sin^2 x + \cos^2 x ~ 1
-    \sin 2x ~ 2\sin x\cos x
-    \sin^{-1} x ~ \arcsin x
-    \sqrt{1/k} ~ \frac{1}{\sqrt{k}}
-    \sqrt{x^2y} ~ x\sqrt{y}
-    \ln(xy) ~ \ln x + \ln y
-    e^{x+y} ~ e^x e^y
-    \left|x-1\right| ~ |1-x|
-    n! ~ n \cdot (n-1)!
-    (-1)^n ~ \cos(n\pi)
-    \sum_{k=1}^{n} k ~ \frac{n(n+1)}{2}
-    \frac{\pi}{6} + 2\pi k ~ 2k\pi + \frac{\pi}{6}
-    1/2x ~ \frac{x}{2}
-    1/(2x) ~ 1/2x
-    x_1+x_2 ~ x_{2}+x_1
-    \theta + 1 ~ 1 + θ
-    x=4 ~ 4
-    4 ~ x = 4
-    4=x ~ x = 4
-    2x+1 ~ y=2x+1
-    f(x)=2x+1 ~ 2x+1
-    P(A) = 3/8 ~ \frac{3}{8}
-    a+b=5 ~ 5
-    AB = CD = 5 ~ 5
-    \frac{NO}{BO} = 2 ~ 2
-    \angle ABC = 60^\circ ~ 60
-    \text{Area} = 9 ~ 9
-    Area = 9 ~ 9
-    \text{the answer is } 5 ~ 5
-    A = \pi r^2 = 9\pi ~ 9\pi
-    \frac{a}{1-r} = \frac{2}{1/2} = 4 ~ 4
-    \sqrt{2} \approx 1.41 ~ \sqrt{2}
-    x^2 + y^2 = 25 ~ y^2+x^2=25
-    2x+4y=6 ~ x+2y=3
-    2x - y + 1 = 0 ~ y = 2x+1
-    x+y>3 ~ 3<x+y
-    27, 64 ~ 27 and 64
-    3, 1, 2 ~ $1, 2, 3$
-    1, 2, and 3 ~ 3,2,1
-    5 \text{ and } 7 ~ 7, 5
-    x=1 \text{ or } x=2 ~ 2, 1
-    x = 1, 2 ~ \{1,2\}
-    x_1 = 2, x_2 = 1 ~ 1, 2
-    \pm 3 ~ 3, -3
-    x = 2 \pm \sqrt{3} ~ 2-\sqrt{3}, 2+\sqrt{3}
-    x=\frac{-b\pm\sqrt{b^2-4ac}}{2a} ~ \frac{-b\pm\sqrt{b^2-4ac}}{2a}
-    \frac{3}{4} \text{ or } 0.75 ~ 3/4
-    1, 2, 2 ~ 1, 2
-    100,200,300 ~ 100, 200, 300
-    \{2,1\} ~ $\{1,2\}$
-    {2, 1} ~ \{1,2\}
-    \{5\} ~ 5
-    \{1,1,2\} ~ \{1,2\}
-    (1,5) ~ (1,5)
-    \left(\frac{1}{2}, 3\right) ~ (0.5, 3)
-    (1,250) ~ (1, 250)
-    \langle 1,2,3 \rangle ~ (1,2,3)
-    (x,y) = (1,2) ~ (1,2)
-    x=1, y=2 ~ (1,2)
-    y=2, x=1 ~ x=1, y=2
-    x=1, y=2 ~ (x,y)=(1,2)
-    (1, 2), (3, 4) ~ (3,4),(1,2)
-    (5,2),(7,2) ~ p=5,q=2;p=7,q=2
-    \begin{pmatrix} 1 \\ 2 \end{pmatrix} ~ (1,2)
-    \begin{pmatrix} 0.5 & 2 \\ 3 & 4 \end{pmatrix} ~ \begin{bmatrix} \frac12 & 2 \\ 3 & 4 \end{bmatrix}
-    2\begin{pmatrix} 1 & 2 \end{pmatrix} ~ \begin{pmatrix} 2 & 4 \end{pmatrix}
-    x \in [2,5] ~ [2,5]
-    2 \le x \le 5 ~ [2,5]
-    x>3 ~ (3,\infty)
-    3 < x ~ x > 3
-    x \ge 2 ~ [2, \infty)
-    0 < f(x) < 1 ~ (0,1)
-    (3,\infty) \cup (-\infty, 1) ~ (-\infty,1)\cup(3,\infty)
-    x<1 \text{ or } x>3 ~ (-\infty,1)\cup(3,\infty)
-    x \neq 2 ~ (-\infty, 2) \cup (2, \infty)
-    \mathbb{R} \setminus \{2\} ~ x \ne 2
-    [1,5] \cap [2,7] ~ [2,5]
-    \{x \mid x > 3\} ~ (3,\infty)
-    all real numbers ~ \mathbb{R}
-    (-\infty, \infty) ~ \mathbb{R}
-    no solution ~ \emptyset
-    \varnothing ~ \{\}
-    -\infty ~ - infinity
-    60^\circ ~ 60
-    60° ~ 60
-    45 degrees ~ 45^{\circ}
-    35\% ~ $35\%$
-    35\% ~ 35
-    35\% ~ 0.35
-    35 percent ~ 35\%
-    -35\% ~ -0.35
-    12.5\% ~ \frac{1}{8}
-    3500\% ~ 35
-    9\text{ cm} ~ 9
-    9 cm ~ 9 centimeters
-    9 cm^2 ~ 9 \text{ square cm}
-    60 km/h ~ 60 \text{ kilometers per hour}
-    15 m ~ 15
-    12 apples ~ 12
-    5\sqrt{2}\text{ meters} ~ 5\sqrt{2}
-    \$9 ~ 9
-    18 dollars ~ $18
-    $18$ ~ 18
-    5\text{ million} ~ 5,000,000
-    5 dozen ~ 60
-    -4^\circ C ~ -4
-    1011_2 ~ 1011_{2}
-    1011 ~ 1011_2
-    04:30 ~ 4:30
-    4:30 p.m. ~ 4:30
-    3 : 4 ~ 3:4
-    \text{C: more than ten} ~ C
-    (C) ~ C
-    \textbf{(C)} ~ C
-    C) 12 ~ C
-    C ~ \text{(C)}
-    more than ten ~ C: more than ten
-    \textbf{(B) } 5 ~ 5
-    \text{Yes} ~ yes
-    No solutions ~ no solution
-    DNE ~ does not exist
-    Even ~ even
-    \text{Monday} ~ Monday
-    \\frac{1}{2} ~ \frac{1}{2}
-    \left( 3, \frac{\pi}{2} \right) ~ (3,\frac{\pi}{2})
-""")
-
-UNEQUAL = table(r"""
-    0.33 ~ $\frac{1}{3}$
-    0.333333 ~ 1/3
-    3.14 ~ \pi
-    22/7 ~ \pi
-    1.414 ~ \sqrt{2}
-    3 1/2 ~ 31/2
-    3\frac12 ~ 3/2
-    4 ~ -4
-    17 ~ 7
-    1,250 ~ 1, 2, 50
-    1.250,75 ~ 1250.75
-    0,5 ~ 0.5
-    0.1 ~ 0.10000001
-    1000000.4 ~ 1000000
-    100000000000000.4 ~ 100000000000000
-    \frac{1}{3^{70}} ~ $\frac{1}{3^{71}}$
-    \frac{1}{900!} ~ $\frac{1}{901!}$
-    0.0000003 ~ 0.0000004
-    10^{-400} ~ 0
-    10^{5000}+1 ~ 10^{5000}
-    e^{200}+1 ~ e^{200}
-    e^{-200} ~ 0
-    7^{100} ~ 7^{101}
-    x + 10^{-60} ~ x
-    2+\frac{1}{\mathrm{e}} ~ $2-\frac{1}{\mathrm{e}}$
-    5 ~ $5\sqrt(3)$
-    5\sqrt(3) ~ 5
-    \sqrt(3) ~ 3
-    2\sqrt{3} ~ 2
-    2\sqrt{3} ~ 3
-    5\foo{3} ~ 5
-    \foo{3} ~ 3
-    2+\foo{5} ~ 2
-    4! ~ 4
-    4!! ~ 24
-    3 4 ~ 12
-    3 4 ~ 34
-    3 - 1 ~ 31
-    (3 ~ 3
-    |3 ~ 3
-    \frac{1}{0} ~ 2/0
-    0/0 ~ 1
-    0^0 ~ 1
-    (-1)^{99999999999} ~ 1
-    x ~ y
-    x ~ X
-    x1 ~ x
-    x_1 ~ x_2
-    x+1 ~ x-1
-    x^2 ~ x^3
-    5m ~ 5
-    |x| ~ x
-    -x ~ |x|
-    (x+1)^{50} ~ (x+1)^{51}
-    (x+y)^2 ~ x^2+y^2
-    \sqrt{x+y} ~ \sqrt{x}+\sqrt{y}
-    \sin x ~ x
-    (-1)^n ~ 1
-    (-1)^{n+m} ~ 1
-    \cos(n\pi) ~ (-1)^{n+1}
-    n! ~ n
-    20 - x ~ |x-20|
-    \max(x,100) ~ 100
-    a - b ~ b - a
-    a^b ~ b^a
-    \frac{a}{b} ~ \frac{b}{a}
-    1/2x ~ 2x
-    1 + 2i ~ 1 - 2i
-    y=4 ~ x=4
-    x=5 ~ x=4
-    2x=8 ~ 4
-    2x=8 ~ x=4
-    x^2=4 ~ 4
-    x^2=16 ~ \pm 4
-    5=4 ~ 4
-    2+2=5 ~ 5
-    x = 3+4 = 8 ~ 8
-    f(x)=2x ~ g(x)=2x
-    x+y=5 ~ x+y=6
-    y=2x+1 ~ y=2x-1
-    2x > 4 ~ x > 2
-    x+y>3 ~ x+y<3
-    x+y>3 ~ x+y\ge 3
-    27 ~ 27 and 64
-    64 ~ 27 and 64
-    3, 4, 5 ~ 3, 4
-    3 ~ 3, 4
-    5 or 6 ~ 5
-    12 ~ 1, 2
-    2, 3 ~ 2, 2, 3
-    \pm 3 ~ 3
-    3 ~ \pm 3
-    2 \pm 1 ~ 2
-    \{1,2,3\} ~ \{1,2\}
-    \{1,2\} ~ (1,2)
-    (5,1) ~ (1,5)
-    (2,1) ~ 1, 2
-    [1,2] ~ (1,2)
-    [1,2) ~ (1,2]
-    (1,2,3) ~ (1,2)
-    x=2, y=1 ~ x=1, y=2
-    x=1, y=2 ~ (2,1)
-    \begin{pmatrix} 1 & 2 \end{pmatrix} ~ \begin{pmatrix} 1 & 3 \end{pmatrix}
-    \begin{pmatrix} 1 & 2 \\ 3 & 4 \end{pmatrix} ~ (1,2,3,4)
-    2\begin{pmatrix} 1 & 2 \end{pmatrix} ~ \begin{pmatrix} 2 & 5 \end{pmatrix}
-    x \ge 3 ~ (3,\infty)
-    x \ne 2 ~ (-\infty,2)
-    x<1 \text{ or } x>3 ~ (1,3)
-    [1,5] \cap [2,7] ~ [2,6]
-    \infty ~ -\infty
-    \infty ~ 0
-    no solution ~ 0
-    \emptyset ~ \{0\}
-    3500\% ~ 35\%
-    350\% ~ 35
-    9 cm ~ 9 m
-    9 cm^2 ~ 9 cm
-    50 cents ~ $50
-    20^\circ C ~ 20^\circ F
-    5 million ~ 5
-    5 tenths ~ 5
-    at least 5 ~ 5
-    5 or more ~ 5
-    5 remainder 2 ~ 5
-    5 to 7 ~ 5
-    not 5 ~ 5
-    5 squared ~ 5
-    1011_2 ~ 11
-    1011_2 ~ 1011_3
-    1:30 ~ 4:30
-    4:30 p.m. ~ 4:30 a.m.
-    3:4 ~ 4:3
-    D ~ C
-    C or D ~ C
-    A: 5 ~ C
-    \text{C: more} ~ D
-    blue ~ lube
-    even ~ odd
-    not even ~ even
-    Yes ~ No
-    undefined ~ 0
-    \sum_{k=1}^{3} k ~ 5
-    \int_0^1 x dx ~ 1
-""")
-
-
-@pytest.mark.parametrize(("answer", "gold"), EQUAL)
-def test_these_are_the_same_answer(answer: str, gold: str) -> None:
-    assert math_equal(boxed(answer), gold).score == 1.0
-    assert math_equal(boxed(answer), boxed(gold)).score == 1.0
-
-
-@pytest.mark.parametrize(("answer", "gold"), UNEQUAL)
-def test_these_differ(answer: str, gold: str) -> None:
-    verdict = math_equal(boxed(answer), gold)
-    assert verdict.score == 0.0
-    assert verdict.reason
 
 
 @pytest.mark.parametrize(
@@ -420,6 +50,42 @@ def test_these_differ(answer: str, gold: str) -> None:
         ("42", "42", 1.0),
         ("It costs $5 and not quite $7 in all", "7", 0.0),
         ("I tried 3, 4, 5.\nThen I gave up.", "5", 0.0),
+        ("The answer is:\n\\[\n5\n\\]", "5", 1.0),
+        ("The answer is:\n\n$$\n5\n$$\nwhich is below $7$.", "5", 1.0),
+        ("The answer is:\n\n$$\n5\n$$\nwhich is below $7$.", "7", 0.0),
+        ("The answer is:\n\\begin{align*}\nx &= 2+3\\\\\n&= 5\n\\end{align*}", "5", 1.0),
+        ("The answer is:\n\\[\n\\begin{aligned}\nx &= 5\n\\end{aligned}\n\\]", "5", 1.0),
+        ("The answer is:\n\\[\n5\n", "5", 0.0),
+        ("The answer is as follows:\n\\(\n5\n\\)", "5", 1.0),
+        ("The answer is 5 because 2+3=5", "5", 1.0),
+        ("The answer is 5 because 2+3=5", "2", 0.0),
+        ("The answer is 5 since the sum of it is 7", "7", 0.0),
+        ("The answer is 3 (since 1+2=3).", "3", 1.0),
+        ("The answer is 3, as 1+2=3", "3", 1.0),
+        ("The answer is B because it fits.", "B", 1.0),
+        ("The answer is \\(5\\), since \\(2+3=5\\).", "5", 1.0),
+        ("The answer is \\(5\\) million.", "5000000", 1.0),
+        ("The answer is 5 (or 6).", "5", 0.0),
+        ("The answer is 5 or more.", "5", 0.0),
+        ("The answer is 5 (mod 7).", "5", 0.0),
+        ("The answer is 5 as well as 6", "5", 0.0),
+        ("The answer is 5, as well as 6", "5", 0.0),
+        ("The answer is therefore 5.", "5", 1.0),
+        ("The answer is thus $5$.", "5", 1.0),
+        ("The answer is therefore not 5.", "5", 0.0),
+        ("The answer is $5$, not $6$.", "5", 1.0),
+        ("The answer is 5, not 6.", "6", 0.0),
+        ("The answer is $1$, $2$.", "1, 2", 1.0),
+        ("The answer is $1$ and $2$.", "1", 0.0),
+        ("정답은 5입니다.", "5", 1.0),
+        ("정답은 5개입니다.", "5", 1.0),
+        ("정답은 5가 아닙니다.", "5", 0.0),
+        ("답은 5 입니다.", "5", 1.0),
+        ("答えは5です。", "5", 1.0),
+        ("答えは5ではありません。", "5", 0.0),
+        ("故答案为：5.", "5", 1.0),
+        ("答案是5元。", "5", 1.0),
+        ("答案不是5", "5", 0.0),
         ("", "5", 0.0),
     ],
 )
@@ -428,13 +94,14 @@ def test_which_part_of_a_completion_is_its_answer(completion: str, gold: str, ex
 
 
 def test_threads_do_not_disturb_each_other() -> None:
-    def judge(pair: tuple[str, str]) -> float | None:
-        value: float | None = math_equal(boxed(pair[0]), pair[1]).score
-        return value
+    pairs = [("\\sqrt{12}", "2\\sqrt{3}", 1.0), ("e^{200}+1", "e^{200}", 0.0), ("\\sin 2x", "2\\sin x\\cos x", 1.0)]
+    pairs += [(f"\\sqrt{{{n}}}+e^{{{n}}}", f"e^{{{n}}}+{n}^{{1/2}}", 1.0) for n in range(2, 150)]
+
+    def judge(pair: tuple[str, str, float]) -> bool:
+        return bool(math_equal(boxed(pair[0]), pair[1]).score == pair[2])
 
     with ThreadPoolExecutor(4) as pool:
-        assert set(pool.map(judge, EQUAL * 2)) == {1.0}
-        assert set(pool.map(judge, UNEQUAL * 2)) == {0.0}
+        assert all(pool.map(judge, pairs * 3))
 
 
 def test_with_strict_box_only_a_box_counts() -> None:
@@ -497,14 +164,6 @@ def test_a_gold_that_is_no_answer_abstains_with_its_reason(gold: Any) -> None:
     assert "gold" in verdict.reason
     assert SPEC.ideal is not None
     assert SPEC.ideal(gold, **SPEC.params) is None
-
-
-@pytest.mark.parametrize("gold", sorted({gold for _, gold in EQUAL + UNEQUAL}))
-def test_the_gold_in_a_box_deserves_the_full_score(gold: str) -> None:
-    assert SPEC.ideal is not None
-    ideal = SPEC.ideal(gold, **SPEC.params)
-    assert ideal is not None
-    assert math_equal(ideal, gold).score == 1.0
 
 
 def test_what_was_read_and_why_it_is_wrong_are_said() -> None:

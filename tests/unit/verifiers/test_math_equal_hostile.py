@@ -83,6 +83,12 @@ HOSTILE = {
     "1 MB of statements": "answer is " * 100_000,
     "1 MB of brackets": "\\[" * 500_000,
     "1 MB of think tags": "</think>" * 125_000,
+    "1 MB of opened displays": "the answer is:\n" + "\\begin{align}" * 80_000,
+    "1 MB of reasons": "the answer is 1" + " , as" * 200_000,
+    "many aligned rows": boxed(r"\begin{align}" + "1\\\\" * 400 + r"\end{align}"),
+    "displays never closed": boxed(r"\begin{align}" * 100),
+    "many flipped symbols": boxed("+".join(rf"\sqrt{{{letter}^2}}" for letter in "abcdfghjklmnopqrstuvwxyz")),
+    "many powers of ten": boxed("1" + "万" * 900),
     "combining marks": boxed("1" + "\u0301" * 1900),
     "emoji": boxed("\U0001f389" * 1900),
 }

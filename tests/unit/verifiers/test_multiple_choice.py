@@ -284,6 +284,102 @@ def test_the_number_of_options_is_checked(options: int) -> None:
 
 
 @pytest.mark.parametrize(
+    "completion",
+    [
+        "Option A is incorrect",
+        "(A) is not right",
+        "(A) is clearly wrong.",
+        "I can rule out **A**.",
+        "It can't be option A.",
+        "It’s not (A)",
+        "Anything but (A)",
+        "The answer is not (A).",
+        "Could it be (A)?",
+        "I don't think the answer is A.",
+        "I don't think A is correct",
+        "If A is correct then it rains",
+        "The wrong answer is A",
+        "(A) can be eliminated",
+        "(A), which is false",
+        "A) is incorrect",
+    ],
+)
+def test_a_letter_that_is_rejected_or_asked_about_is_not_chosen(completion: str) -> None:
+    assert multiple_choice(completion, "A").score == 0.0
+    assert multiple_choice(completion, "A").extracted is None
+
+
+@pytest.mark.parametrize(
+    "completion",
+    [
+        "The answer is (A)(B)(C)(D)",
+        "Answer: A; B; C; D",
+        "Answer: A | B",
+        "Answer: A + B",
+        "Answer: A or maybe B",
+        "Answer: A (or B)",
+        "Answer: A, possibly B",
+        "Answer: A and/or B",
+        "Answer: A B C D",
+        "Answer: A\nB\nC\nD",
+        "\\boxed{A \\text{ or } B}",
+        "(A) or (B)",
+        "**A** or maybe **B**",
+    ],
+)
+def test_no_way_of_joining_letters_pays(completion: str) -> None:
+    assert multiple_choice(completion, "A").score == 0.0
+    assert multiple_choice(completion, "B").score == 0.0
+
+
+@pytest.mark.parametrize(
+    "completion",
+    [
+        "The answer is 'C'.",
+        "The answer is “C”",
+        "“C”",
+        "{'answer': 'C'}",
+        "C is the answer.",
+        "C is my final answer",
+        "definitely C",
+        "The answer is clearly C.",
+        "Ans: C",
+        "Ans. (C)",
+        "C, because it is Paris",
+        "\\boxed{\\mathbf{C}}",
+        "$\\mathsf{C}$",
+        "The answer is not A but C",
+        "It is not (A), so it must be (C).",
+        "(A) is wrong, (C) fits",
+        "We rule out A, B; **C** remains",
+        "The answer is (C). (A) is wrong",
+        "**C**\n\n(A) is wrong because",
+        "The answer is C; A is wrong",
+        "The answer is C. However, A is correct in some contexts.",
+        "C is correct in some cases",
+        "The answer is C\nB is tempting.",
+        "I'm not sure, but I think it is (C)",
+    ],
+)
+def test_what_is_said_of_other_letters_leaves_the_choice(completion: str) -> None:
+    assert multiple_choice(completion, "C").score == 1.0
+    assert multiple_choice(completion, "A").score == 0.0
+
+
+@pytest.mark.parametrize(
+    "gold",
+    ["\\boxed{C}", "\\text{C}", "$C$", "#### C", "Option C", "Ｃ", "So x.\nThe answer is (C)."],
+)
+def test_a_gold_may_state_its_letter(gold: str) -> None:
+    assert [multiple_choice(letter, gold).score for letter in "CD"] == [1.0, 0.0]
+
+
+@pytest.mark.parametrize("gold", ["The answer is C or D", "\\boxed{}", "\\boxed{7}", "A cat", "Not C"])
+def test_a_gold_that_states_no_single_letter_abstains(gold: str) -> None:
+    assert multiple_choice("C", gold).score is None
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "answer: ",
@@ -299,6 +395,11 @@ def test_the_number_of_options_is_checked(options: int) -> None:
         "\n",
         "A and ",
         "\\boxed{A",
+        "(A)",
+        "B ",
+        "not (A) ",
+        "A is correct ",
+        "\\text{",
     ],
 )
 def test_every_scan_is_linear(text: str) -> None:
