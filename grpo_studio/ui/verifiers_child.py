@@ -18,10 +18,10 @@ from typing import Any
 from grpo_studio.errors import StudioError, VerifierError
 from grpo_studio.naming import nearest_names
 from grpo_studio.ui.verifiers_catalogue import describe_whole
-from grpo_studio.ui.verifiers_examples import judged_examples
 from grpo_studio.verifiers.contract import VerifierSpec
 from grpo_studio.verifiers.discovery import load_file, load_in_this_process
 from grpo_studio.verifiers.judge import Judge, JudgeRequest, Score
+from grpo_studio.verifiers.judge_examples import judged_examples, problems_of_examples
 from grpo_studio.verifiers.judge_process import MEMORY_LIMIT
 from grpo_studio.verifiers.lifeline import die_with_parent, limit_memory
 
@@ -38,11 +38,16 @@ def answer_to(request: Mapping[str, Any]) -> Answer:
         described = {"verifiers": [describe_whole(spec, True) for spec in specs]}
         if request["mode"] == "try":
             return found_out([]) | described | {"score": asdict(_tried(specs, request, directories))}
-        judged = [one for spec in specs if spec.place == "judge" for one in judged_examples(spec, directories)]
+        judged = [(spec, judged_examples(spec, directories)) for spec in specs if spec.place == "judge"]
     except StudioError as error:
         return found_out([str(error)])
-    examples = [{"verifier": one.verifier, "score": asdict(one.score), "passed": not one.problem} for one in judged]
-    return found_out([one.problem for one in judged if one.problem]) | described | {"examples": examples}
+    examples = [
+        {"verifier": one.verifier, "score": asdict(one.score), "passed": not one.problem}
+        for _, rows in judged
+        for one in rows
+    ]
+    problems = [problem for spec, rows in judged for problem in problems_of_examples(spec, rows)]
+    return found_out(problems) | described | {"examples": examples}
 
 
 def found_out(problems: Sequence[str]) -> Answer:

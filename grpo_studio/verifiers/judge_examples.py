@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from grpo_studio.errors import VerifierError
@@ -13,6 +14,15 @@ from grpo_studio.verifiers.loading import load_checked
 
 _TOLERANCE = 1e-6
 _SHOWN = 300
+
+
+@dataclass(frozen=True)
+class JudgedExample:
+    """`problem` is one line, empty when the example got the score that it states."""
+
+    verifier: str
+    score: Score
+    problem: str
 
 
 def check_examples(verifier: VerifierSpec | Path, directories: Sequence[Path], time_limit: float = 5.0) -> list[str]:
@@ -29,23 +39,36 @@ def check_examples(verifier: VerifierSpec | Path, directories: Sequence[Path], t
     return [problem for spec in specs if spec.place == "judge" for problem in _problems(spec, directories, time_limit)]
 
 
-def _problems(spec: VerifierSpec, directories: Sequence[Path], time_limit: float) -> list[str]:
-    if unknown := _unknown_values(spec):
-        return unknown
-    try:
-        scores = _scores(spec, directories, time_limit)
-    except VerifierError as error:
-        return [_line(f"{spec.name}: {error}")]
+def judged_examples(spec: VerifierSpec, directories: Sequence[Path], time_limit: float = 5.0) -> list[JudgedExample]:
+    """The examples of a verifier that a judge process scores, in their order, each judged once.
+
+    Raises:
+        VerifierError: an example has params that are not plain data.
+    """
+    scores = _scores(spec, directories, time_limit)
+    judged = []
+    for number, (example, score) in enumerate(zip(spec.examples, scores, strict=True), start=1):
+        wrong = _wrong_values(spec, example) or _wrong_score(example, score)
+        judged.append(JudgedExample(spec.name, score, _line(f"{spec.name}: example {number}{wrong}") if wrong else ""))
+    return judged
+
+
+def problems_of_examples(spec: VerifierSpec, judged: Sequence[JudgedExample]) -> list[str]:
+    """What is wrong with a verifier whose examples were judged, one line each."""
+    scores = [one.score for one in judged]
     if all(score.value is None and score.outcome == "abstained" for score in scores) and any(
-        example.expected is not None for example in spec.examples
+        example.expected is not None and not _wrong_values(spec, example) for example in spec.examples
     ):
         reason = next((score.reason for score in scores if score.reason), "")
         return [_line(f"{spec.name} returned None for all of its examples: it judges nothing ({reason})")]
-    told = [
-        _told(spec.name, number, example, score)
-        for number, (example, score) in enumerate(zip(spec.examples, scores, strict=True), start=1)
-    ]
-    return [_line(problem) for problem in told if problem]
+    return [one.problem for one in judged if one.problem]
+
+
+def _problems(spec: VerifierSpec, directories: Sequence[Path], time_limit: float) -> list[str]:
+    try:
+        return problems_of_examples(spec, judged_examples(spec, directories, time_limit))
+    except VerifierError as error:
+        return [_line(f"{spec.name}: {error}")]
 
 
 def _scores(spec: VerifierSpec, directories: Sequence[Path], time_limit: float) -> list[Score]:
@@ -69,39 +92,34 @@ def _scores(spec: VerifierSpec, directories: Sequence[Path], time_limit: float) 
     return [scores[place] for place in range(len(spec.examples))]
 
 
-def _unknown_values(spec: VerifierSpec) -> list[str]:
-    """Examples that lack a column or a param without default, or give one that the verifier does not take."""
-    problems = []
+def _wrong_values(spec: VerifierSpec, example: Example) -> str:
+    """What an example lacks, or gives although the verifier does not take it."""
     needed = {name for name, default in spec.params.items() if default is REQUIRED}
     needed |= set(spec.columns) - spec.optional_columns
-    for number, example in enumerate(spec.examples, start=1):
-        if missing := sorted(needed - set(example.values)):
-            problems.append(f"{spec.name}: example {number} lacks '{missing[0]}'")
-        strange = [name for name in example.values if name not in spec.params and not spec.takes(name)]
-        if strange:
-            problems.append(f"{spec.name}: example {number} gives '{strange[0]}', which the verifier does not take")
-    return problems
+    if missing := sorted(needed - set(example.values)):
+        return f" lacks '{missing[0]}'"
+    strange = [name for name in example.values if name not in spec.params and not spec.takes(name)]
+    return f" gives '{strange[0]}', which the verifier does not take" if strange else ""
 
 
-def _told(name: str, number: int, example: Example, score: Score) -> str | None:
-    """What is wrong with the score of an example, or None."""
-    where = f"{name}: example {number}"
+def _wrong_score(example: Example, score: Score) -> str:
+    """What is wrong with the score of an example, or nothing."""
     expected = "None (abstain)" if example.expected is None else f"{example.expected:g}"
     if score.outcome == "error":
-        return f"{where} raised or ended its process: {score.reason}"
+        return f" raised or ended its process: {score.reason}"
     if score.outcome == "timeout":
-        return f"{where} hangs: {score.reason}"
+        return f" hangs: {score.reason}"
     if score.outcome in ("wrong_type", "non_finite"):
-        return f"{where}: {score.reason}"
+        return f": {score.reason}"
     if score.value is None or example.expected is None:
         if score.value is None and example.expected is None:
-            return None
+            return ""
         got = "None" if score.value is None else f"{score.value:g}"
     elif abs(score.value - example.expected) <= _TOLERANCE:
-        return None
+        return ""
     else:
         got = f"{score.value:g}"
-    return f"{where}: expected {expected}, got {got}" + (f" ({score.reason})" if score.reason else "")
+    return f": expected {expected}, got {got}" + (f" ({score.reason})" if score.reason else "")
 
 
 def _line(text: str) -> str:
