@@ -61,7 +61,7 @@ def regex_match(
 ) -> Verdict:
     """The completion holds a match of `pattern`: 1 or 0.
 
-    `match`: 'word' (a match may not begin or end inside a word; next to an ideograph, kana or Hangul it may), 'search'
+    `match`: 'word' (a match may not begin or end inside a word, but may next to an ideograph, kana or Hangul), 'search'
     (anywhere) or 'full' (the whole text). `flags`: letters of `aimsx`, as in Python, whose `re` gives the pattern its
     meaning. A text on which the pattern backtracks for over half a second scores 0; a pattern that does so on a dozen
     and a half characters is refused.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import os
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import hypothesis
@@ -12,7 +13,8 @@ import pytest
 from hypothesis.configuration import set_hypothesis_home_dir
 from tiny_model import make_tiny_model
 
-from grpo_studio.settings import Settings
+from grpo_studio.settings import BUNDLED_REWARDS, Settings
+from grpo_studio.verifiers import parts
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -33,6 +35,13 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
     settings = Settings.from_env()
     settings.require_writable()
     return settings
+
+
+@pytest.fixture(autouse=True)
+def _parts_are_those_that_ship() -> Iterator[None]:
+    """A check tells this process where the parts of an ensemble are, for good; another test has another home."""
+    yield
+    parts.configure([BUNDLED_REWARDS])
 
 
 @pytest.fixture(scope="session")
