@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -11,9 +10,7 @@ from grpo_studio.verifiers import discover
 from grpo_studio.verifiers.cases import CaseResult, run_cases
 from grpo_studio.verifiers.judge_examples import check_examples
 
-ROOT = Path(__file__).resolve().parents[2]
-REWARDS = ROOT / "rewards"
-SHARED_CASES = ROOT.parent / "shared" / "cases" / "verifier_cases.jsonl"
+REWARDS = Path(__file__).resolve().parents[2] / "rewards"
 REGISTRY = discover([REWARDS])
 
 
@@ -33,14 +30,9 @@ def test_a_verifier_passes_its_own_examples(name: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def shared_results() -> dict[str, list[CaseResult]]:
-    if not SHARED_CASES.exists():
-        message = f"the shared cases are not at {SHARED_CASES}"
-        if os.environ.get("CI") == "true":
-            pytest.fail(message)
-        pytest.skip(message)
+def shared_results(shared_dir: Path) -> dict[str, list[CaseResult]]:
     results: dict[str, list[CaseResult]] = {}
-    for result in run_cases(SHARED_CASES, [REWARDS], only=set(REGISTRY.specs)):
+    for result in run_cases(shared_dir / "cases" / "verifier_cases.jsonl", [REWARDS], only=set(REGISTRY.specs)):
         results.setdefault(result.reward, []).append(result)
     return results
 

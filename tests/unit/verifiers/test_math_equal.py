@@ -3,23 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
+from math_pairs import SPEC, boxed, math_equal
 
-from grpo_studio.verifiers import discover
 from grpo_studio.verifiers.discovery import problems_of
-
-ROOT = Path(__file__).resolve().parents[3]
-SPEC = discover([ROOT / "rewards"]).get("math_equal")
-math_equal = SPEC.function
-
-
-def boxed(text: str) -> str:
-    return f"So it is \\boxed{{{text}}}."
 
 
 @pytest.mark.parametrize(
@@ -185,12 +176,8 @@ def test_a_tolerance_is_relative_and_of_numbers_only() -> None:
     ]
 
 
-def test_every_gsm8k_gold_matches_itself_and_not_the_next() -> None:
-    path = ROOT.parent / "shared" / "data" / "gsm8k_test.jsonl"
-    if not path.exists():
-        if os.environ.get("CI") == "true":
-            pytest.fail(f"{path} is missing")
-        pytest.skip(f"{path} is missing")
+def test_every_gsm8k_gold_matches_itself_and_not_the_next(shared_dir: Path) -> None:
+    path = shared_dir / "data" / "gsm8k_test.jsonl"
     golds = [json.loads(line)["answer"] for line in path.read_text(encoding="utf-8").splitlines()]
     values = [gold.rpartition("####")[2].strip() for gold in golds]
     assert len(golds) == 1319

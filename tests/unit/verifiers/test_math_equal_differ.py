@@ -2,24 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
-
-from grpo_studio.verifiers import discover
-
-SPEC = discover([Path(__file__).resolve().parents[3] / "rewards"]).get("math_equal")
-math_equal = SPEC.function
-
-
-def table(text: str) -> list[tuple[str, str]]:
-    """The pairs of a text of lines 'completion ~ gold'."""
-    return [(left.strip(), right.strip()) for left, right in (line.split(" ~ ") for line in text.strip().splitlines())]
-
-
-def boxed(text: str) -> str:
-    return f"So it is \\boxed{{{text}}}."
-
+from math_pairs import boxed, math_equal, score_of_ideal, table
 
 UNEQUAL = table(r"""
     0.33 ~ $\frac{1}{3}$
@@ -213,7 +197,4 @@ def test_these_differ(answer: str, gold: str) -> None:
 
 @pytest.mark.parametrize("gold", sorted({gold for _, gold in UNEQUAL}))
 def test_the_gold_in_a_box_deserves_the_full_score(gold: str) -> None:
-    assert SPEC.ideal is not None
-    ideal = SPEC.ideal(gold, **SPEC.params)
-    assert ideal is not None
-    assert math_equal(ideal, gold).score == 1.0
+    assert score_of_ideal(gold) == 1.0
