@@ -47,18 +47,34 @@ class ModelSettings(Section):
     trust_remote_code: bool = setting(
         False,
         "Trust remote code",
-        "Run Python code that comes with a Hub model. Off: that code could do anything.",
-        not_yet="running a model's own code",
+        "Run Python code that comes with a Hub model. Always off: that code could do anything on this machine, with "
+        "your tokens.",
+    )
+    chat_template: str | None = setting(
+        None,
+        "Chat template",
+        "How chat messages become text. Empty: the model's own, or plain text when it has none. plain: plain text all "
+        "the same. Else a ready one by its name (chatml, user_assistant), or the text of a Jinja template.",
+        max_length=50_000,
     )
 
 
 class ColumnSettings(Section):
-    prompt: str = setting("prompt", "Prompt column", "Column that holds the question.", main=True, min_length=1)
-    answer: str | None = setting(
-        "answer",
-        "Answer column",
-        "Column that holds the gold answer, passed to verifiers as `answer`. Empty: none.",
+    prompt: str | None = setting(
+        None,
+        "Prompt column",
+        "Column that holds the question; a field of a mapping by its dotted name. Empty: known by its name, such as "
+        "prompt, question or problem.",
         main=True,
+        min_length=1,
+    )
+    answer: str | None = setting(
+        None,
+        "Answer column",
+        "Column that holds the gold answer, passed to verifiers as `answer`. Empty: known by its name, such as answer, "
+        "solution or ground_truth. -: there is none.",
+        main=True,
+        min_length=1,
     )
 
 
@@ -66,7 +82,8 @@ class DatasetSettings(Section):
     source: str = setting(
         BUILTIN_DATASET,
         "Data set",
-        "A built-in data set, a Hub id (owner/name) or a local .jsonl, .json, .csv or .parquet file.",
+        "A built-in data set, reasoning_gym:<task>, a Hub id (owner/name) or a local .jsonl, .json, .csv or .parquet "
+        "file.",
         main=True,
         min_length=1,
         max_length=1000,
@@ -78,6 +95,15 @@ class DatasetSettings(Section):
         main=True,
     )
     split: str = setting("train", "Split", "Split of a Hub data set.", min_length=1)
+    params: dict[str, Any] = setting(
+        {}, "Parameters", "Settings of a data set that is made in place: of builtin:countdown or a reasoning_gym task."
+    )
+    streaming: bool = setting(
+        False,
+        "Streaming",
+        "Read only as many rows as the run needs (steps times prompts a step, the held-out ones, a buffer to shuffle), "
+        "not the whole set.",
+    )
     columns: ColumnSettings = Field(default_factory=ColumnSettings, title="Columns")
     system_prompt: str | None = setting(
         None,
@@ -99,6 +125,17 @@ class DatasetSettings(Section):
         "Rows kept out of training, to measure what was learned. 0: none.",
         ge=0,
         le=100_000,
+    )
+    held_out_seed: int = setting(
+        0, "Held-out seed", "Which rows are held out. The same seed: the same rows, whatever the run's own seed.", ge=0
+    )
+    unusable: Literal["leave_out", "stop"] = setting(
+        "leave_out", "Unusable rows", "What to do with rows that have no usable prompt: leave them out, or stop."
+    )
+    too_long: Literal["stop", "leave_out"] = setting(
+        "stop",
+        "Too long prompts",
+        "What to do when prompts and a completion do not fit the model's context: stop, or leave those rows out.",
     )
 
 

@@ -27,6 +27,18 @@ class DataError(StudioError, ValueError):
     """A data set cannot be found or read, or lacks what the run needs."""
 
 
+class ColumnError(DataError):
+    """A column is missing, or several could be meant. `field` is the setting that would say which.
+
+    `mapping` holds what was found, so that a page can offer it.
+    """
+
+    def __init__(self, message: str, field: str, mapping: object = None) -> None:
+        super().__init__(message)
+        self.field = field
+        self.mapping = mapping
+
+
 class VerifierError(StudioError, ValueError):
     """A verifier is unknown, broken or has wrong parameters."""
 

@@ -48,8 +48,7 @@ def gold_problems(
             continue
         by_answer = "answer" in spec.columns
         if by_answer and not there:
-            column = config.dataset.columns.answer
-            wrong = f"{reward.label} needs the gold answer, and none of the {len(samples)} rows has one in {column!r}"
+            wrong = f"{reward.label} needs the gold answer, and none of the {len(samples)} rows has one"
             yield Problem("dataset.columns.answer", wrong, "map the column that holds it")
             continue
         if by_answer and len(there) < len(samples):

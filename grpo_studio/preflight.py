@@ -11,7 +11,7 @@ from grpo_studio import data
 from grpo_studio.catalog import BUILTIN_MODELS, locate
 from grpo_studio.config import DatasetSettings, RunConfig
 from grpo_studio.engine_preflight import machine_problems
-from grpo_studio.errors import DataError, ModelError, StudioError
+from grpo_studio.errors import ColumnError, DataError, ModelError, StudioError
 from grpo_studio.hub import require_readable
 from grpo_studio.problem import Problem, problem_of
 from grpo_studio.rules import inspect
@@ -83,7 +83,7 @@ def _world_problems(
         yield from _row_problems(config, splits, notes)
         samples = splits.train
     except DataError as error:
-        yield problem_of("dataset.source", error)
+        yield problem_of(error.field if isinstance(error, ColumnError) else "dataset.source", error)
     yield from verifier_problems(config, settings, samples, notes)
     try:
         settings.require_writable()

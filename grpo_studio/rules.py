@@ -11,7 +11,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from grpo_studio.config import BUILTIN_DATASET, CISPO_CLAMP, CLIPPED_LOSSES, RunConfig
+from grpo_studio.config import CISPO_CLAMP, CLIPPED_LOSSES, RunConfig
+from grpo_studio.data.sources import is_made
 from grpo_studio.declaration import fields_of, value_at
 from grpo_studio.engine_rules import combination_problems
 from grpo_studio.naming import nearest_names
@@ -63,6 +64,7 @@ def inspect(data: Mapping[str, Any]) -> Inspection:
 def cross_field_problems(config: RunConfig) -> Iterator[Problem]:
     """Rules between settings, in order of the form."""
     yield from _not_yet(config)
+    yield from _model_rules(config)
     yield from _reward_rules(config)
     yield from _algorithm_rules(config)
     yield from combination_problems(config)
@@ -84,6 +86,15 @@ def _not_yet(config: RunConfig) -> Iterator[Problem]:
                 f"not yet: {waits_for} is not built in this version (found {value!r})",
                 f"use {info.default!r}",
             )
+
+
+def _model_rules(config: RunConfig) -> Iterator[Problem]:
+    if config.model.trust_remote_code:
+        yield Problem(
+            "model.trust_remote_code",
+            "a model's own code is never run here: it could read your files and tokens and start programs",
+            "use false, and a model whose architecture transformers knows",
+        )
 
 
 def _reward_rules(config: RunConfig) -> Iterator[Problem]:
@@ -148,7 +159,7 @@ def _data_rules(config: RunConfig) -> Iterator[Problem]:
             "put {prompt} where it belongs",
         )
     limit = config.dataset.limit
-    held_out = 0 if config.dataset.source == BUILTIN_DATASET else config.dataset.held_out
+    held_out = 0 if is_made(config.dataset.source) else config.dataset.held_out
     if limit is not None and limit - held_out < config.algorithm.prompts_per_step:
         needed = held_out + config.algorithm.prompts_per_step
         yield Problem(

@@ -10,7 +10,7 @@ from typing import Any
 from grpo_studio import dispatcher
 from grpo_studio.catalog import BUILTIN_MODELS, Progress, fetch, locate
 from grpo_studio.config import RunConfig
-from grpo_studio.data import is_on_hub
+from grpo_studio.data import kind_of
 from grpo_studio.errors import StoreError, StudioError
 from grpo_studio.job_queue import JobQueue
 from grpo_studio.reward_models import with_whole_path
@@ -56,7 +56,7 @@ def with_whole_paths(config: RunConfig) -> RunConfig:
     model, source = config.model, config.dataset.source
     if Path(model.id).expanduser().is_dir():
         model = model.model_copy(update={"id": str(Path(model.id).expanduser().resolve())})
-    if not source.startswith("builtin:") and not is_on_hub(source):
+    if kind_of(source) == "file":
         source = str(Path(source).expanduser().resolve())
     rewards = tuple(with_whole_path(reward) for reward in config.rewards)
     dataset = config.dataset.model_copy(update={"source": source})

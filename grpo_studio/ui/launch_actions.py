@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from grpo_studio import config_files, preflight, preview, rules
-from grpo_studio.arithmetic import LEVELS
 from grpo_studio.catalog import BUILTIN_MODELS, BuiltinModel
 from grpo_studio.config import RunConfig
+from grpo_studio.data.made.arithmetic import LEVELS
 from grpo_studio.errors import ConfigError, StudioError, UsageError
 from grpo_studio.extra_fields import extra_problems
 from grpo_studio.settings import BUNDLED_PRESETS, Settings

@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 PACKAGE = ROOT / "grpo_studio"
 HEAVY = {"torch", "transformers", "trl", "peft", "vllm", "accelerate"}
 PURE = (
-    "arithmetic", "config", "config_files", "declaration", "group_kind", "health", "naming", "plots", "queries", "rules", "run_state",
+    "config", "config_files", "declaration", "group_kind", "health", "naming", "plots", "queries", "rules", "run_state",
     "store", "verifiers",
 )  # fmt: skip
 

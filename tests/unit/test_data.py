@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from grpo_studio import data
-from grpo_studio.arithmetic import LEVELS, OPERATIONS, builtin_rows, parse_levels
 from grpo_studio.config import DatasetSettings
+from grpo_studio.data.made.arithmetic import LEVELS, OPERATIONS, builtin_rows, parse_levels
 from grpo_studio.errors import DataError
 
 

@@ -23,11 +23,15 @@ def read_bench_rows(settings: DatasetSettings) -> BenchRows:
     Raises:
         DataError: the source cannot be read or lacks a mapped column.
     """
-    if settings.source.startswith("builtin:"):
+    if data.is_made(settings.source):
         splits = data.load(settings)
         samples = (*splits.train, *splits.held_out)
         return BenchRows(samples, tuple(range(1, len(samples) + 1)))
     rows = data.read_rows(settings)[: settings.limit]
-    data.require_columns(rows, settings)
-    found = [(sample, number) for number, row in enumerate(rows, 1) if (sample := data.to_sample(row, settings))]
+    mapping = data.map_columns(rows, settings.columns, settings.source)
+    found = [
+        (sample, number)
+        for number, row in enumerate(rows, 1)
+        if (sample := data.to_sample(row, settings, mapping, number))
+    ]
     return BenchRows(tuple(sample for sample, _ in found), tuple(number for _, number in found))

@@ -1,0 +1,38 @@
+"""A source as rows that are read only as they are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class RowStream:
+    """Rows of a source in their order; the first is row 1.
+
+    Args:
+        rows: read as it is walked through; a damaged row raises DataError when it is reached.
+        columns: names of the columns where the source says them before its rows; else empty.
+        notes: what a person should know of how the source is read; it may grow while rows are read.
+        share: how much of the source has been read, 0 to 1; None where that is not known.
+    """
+
+    rows: Iterator[Row]
+    columns: tuple[str, ...] = ()
+    notes: list[str] = field(default_factory=list)
+    share: Callable[[], float] | None = None
+
+
+def cell(row: Row, column: str) -> Any:
+    """The value of a column, or of a field of a mapping by its dotted name (extra_info.answer); None when absent."""
+    if column in row or "." not in column:
+        return row.get(column)
+    value: Any = row
+    for part in column.split("."):
+        if not isinstance(value, Mapping):
+            return None
+        value = value.get(part)
+    return value

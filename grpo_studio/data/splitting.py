@@ -1,0 +1,46 @@
+"""Rows for training and rows held out of it, which share no prompt. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Sequence
+
+from grpo_studio.config import DatasetSettings
+from grpo_studio.data.rows import Row, cell
+from grpo_studio.errors import DataError
+
+Numbered = tuple[int, Row]
+"""A row and its number in the data set, from 1."""
+
+
+def set_apart(
+    rows: Sequence[Numbered], settings: DatasetSettings, prompt: str
+) -> tuple[list[Numbered], list[Numbered]]:
+    """Split off the held-out rows; rows of one prompt stay on one side.
+
+    Which prompts are held out follows from their text and `settings.held_out_seed` (lowest SHA-256 first), so that runs
+    with different training seeds are measured on the same rows and never train on another's test.
+
+    Raises:
+        DataError: nothing would be left to train on.
+    """
+    keys = [json.dumps(cell(row, prompt), default=str) for _, row in rows]
+    counts = Counter(keys)
+    salt = settings.held_out_seed or ""
+    chosen: set[str] = set()
+    room = settings.held_out
+    for key in sorted(counts, key=lambda key: hashlib.sha256(f"{salt}{key}".encode()).digest()):
+        if room <= 0:
+            break
+        chosen.add(key)
+        room -= counts[key]
+    held_out = [row for row, key in zip(rows, keys, strict=True) if key in chosen]
+    train = [row for row, key in zip(rows, keys, strict=True) if key not in chosen]
+    if not train:
+        raise DataError(
+            f"holding out {settings.held_out} of {len(rows)} rows leaves none to train on; "
+            f"set dataset.held_out to {len(rows) // 5} or less"
+        )
+    return train, held_out[: settings.held_out]
