@@ -78,7 +78,7 @@ def test_batch_sizes_are_derived(prompts: int, group: int, micro_batch: int, acc
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        ("limits.hours", 1.0), ("evaluation.samples", 4), ("model.trust_remote_code", True),
+        ("limits.hours", 1.0), ("evaluation.samples", 4), 
     ],
 )  # fmt: skip
 def test_settings_that_are_not_built_are_refused(field: str, value: object) -> None:

@@ -64,9 +64,9 @@ def rows_file(folder: Path, rows: list[Any], name: str = "rows.jsonl") -> str:
 
 
 def test_missing_column_lists_those_found(tmp_path: Path) -> None:
-    source = rows_file(tmp_path, [{"question": "1 + 1", "answer": "2"}] * 3)
+    source = rows_file(tmp_path, [{"text": "1 + 1", "answer": "2"}] * 3)
     with pytest.raises(
-        DataError, match=r"no column 'prompt'.*columns found: question, answer.*dataset\.columns\.prompt"
+        DataError, match=r"no column for the prompt.*columns found: text, answer.*dataset\.columns\.prompt"
     ):
         loaded(source=source)
 
@@ -166,7 +166,7 @@ def test_chat_prompts_and_whole_numbers_survive_parquet(tmp_path: Path) -> None:
 
 def test_without_a_mapped_answer_verifiers_get_none(tmp_path: Path) -> None:
     source = rows_file(tmp_path, [{"prompt": "q", "gold": "1"}])
-    splits = loaded(source=source, held_out=0, columns={"prompt": "prompt", "answer": None})
+    splits = loaded(source=source, held_out=0, columns={"prompt": "prompt", "answer": "-"})
     assert "answer" not in splits.train[0].columns
 
 

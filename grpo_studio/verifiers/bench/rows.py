@@ -29,9 +29,6 @@ def read_bench_rows(settings: DatasetSettings) -> BenchRows:
         return BenchRows(samples, tuple(range(1, len(samples) + 1)))
     rows = data.read_rows(settings)[: settings.limit]
     mapping = data.map_columns(rows, settings.columns, settings.source)
-    found = [
-        (sample, number)
-        for number, row in enumerate(rows, 1)
-        if (sample := data.to_sample(row, settings, mapping, number))
-    ]
-    return BenchRows(tuple(sample for sample, _ in found), tuple(number for _, number in found))
+    made = (data.to_sample(row, settings, mapping, number) for number, row in enumerate(rows, 1))
+    samples = tuple(sample for sample in made if sample is not None)
+    return BenchRows(samples, tuple(sample.row for sample in samples))
