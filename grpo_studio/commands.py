@@ -9,14 +9,16 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from grpo_studio import supervisor
+from grpo_studio import scan_text, supervisor
 from grpo_studio.bench_command import add_bench_arguments, bench, with_arguments
 from grpo_studio.config_files import read_config_file, read_preset, with_overrides
 from grpo_studio.errors import StudioError, UsageError
+from grpo_studio.looks import WholeLook
 from grpo_studio.preflight import CheckReport, check
 from grpo_studio.score_command import add_score_arguments, score
 from grpo_studio.settings import Settings
@@ -24,6 +26,7 @@ from grpo_studio.store.folder import RunFolder, find_run, run_folders
 from grpo_studio.store.log import tail
 
 LOG_BYTES = 1 << 20
+QUIET_SECONDS = 2.0
 Command = Callable[[argparse.Namespace, Settings], int]
 
 
@@ -106,7 +109,7 @@ def _source_settings(options: argparse.Namespace, settings: Settings) -> dict[st
 
 
 def _check(options: argparse.Namespace, settings: Settings) -> int:
-    report = check(_raw_settings(options, settings), settings)
+    report = check(_raw_settings(options, settings), settings, WholeLook(_slow_progress()))
     if options.json:
         _print_json(report.as_dict())
     else:
@@ -117,15 +120,19 @@ def _check(options: argparse.Namespace, settings: Settings) -> int:
 def _print_report(report: CheckReport) -> None:
     for problem in report.problems:
         print(problem, file=sys.stderr)
+    lines = [] if report.scan is None or not report.scan.rows else scan_text.lines_of(report.scan)
+    told = "\n".join(lines)
     for note in report.notes:
-        print(f"note: {note}")
+        if note not in told:
+            print(f"note: {note}")
+    print(told, end="\n" * bool(told))
     for name, value in report.derived.items():
         print(f"{name}: {value}")
     print("no problems" if report.ok else f"{len(report.problems)} problems")
 
 
 def _train(options: argparse.Namespace, settings: Settings) -> int:
-    report = check(_raw_settings(options, settings), settings)
+    report = check(_raw_settings(options, settings), settings, WholeLook(_slow_progress()))
     if report.config is None or not report.ok:
         if options.json:
             _print_json(report.as_dict())
@@ -160,6 +167,17 @@ def progress_line() -> Callable[[str, float], None]:
             print(f"{what} {share:.0%}", file=sys.stderr, flush=True)
 
     return show
+
+
+def _slow_progress() -> Callable[[str, float], None]:
+    """A progress line for what may be over at once: it says nothing in the first seconds."""
+    began, show = time.monotonic(), progress_line()
+
+    def slowly(what: str, share: float) -> None:
+        if time.monotonic() - began > QUIET_SECONDS:
+            show(what, share)
+
+    return slowly
 
 
 def _runs(options: argparse.Namespace, settings: Settings) -> int:

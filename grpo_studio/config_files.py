@@ -19,6 +19,8 @@ from grpo_studio.errors import ConfigError, UsageError
 from grpo_studio.naming import nearest_names
 
 LARGEST_CONFIG_BYTES = 1_000_000
+ABOUT = "about"
+"""Key under which a preset's file describes itself (`preset_about`); no setting of the run."""
 
 
 class _Loader(yaml.SafeLoader):
@@ -41,22 +43,39 @@ def read_preset(name: str, directories: Sequence[Path]) -> dict[str, Any]:
     Raises:
         UsageError: no preset goes by that name.
     """
+    return _settings_only(parse_preset(name, directories))
+
+
+def parse_preset(name: str, directories: Sequence[Path]) -> dict[str, Any]:
+    """All that a preset's file holds: its settings, and what it says of itself.
+
+    Raises:
+        UsageError: no preset goes by that name.
+    """
     known = preset_names(directories)
     if name not in known:
         raise UsageError(f"no preset {name!r}; {nearest_names(name, known)}")
     for folder in directories:
         path = folder / f"{name}.yaml"
         if path.is_file():
-            return read_config_file(path)
+            return _parse_file(path)
     raise UsageError(f"no preset {name!r}; {nearest_names(name, known)}")
 
 
 def read_config_file(path: Path) -> dict[str, Any]:
-    """Parse a YAML file of settings.
+    """Parse a YAML file of settings; a preset's file is one.
 
     Raises:
         ConfigError: it is missing, too large, not YAML, or not a mapping.
     """
+    return _settings_only(_parse_file(path))
+
+
+def _settings_only(data: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in data.items() if key != ABOUT}
+
+
+def _parse_file(path: Path) -> dict[str, Any]:
     try:
         if path.stat().st_size > LARGEST_CONFIG_BYTES:
             raise ConfigError(f"{path} has {path.stat().st_size} bytes; a config has at most {LARGEST_CONFIG_BYTES}")

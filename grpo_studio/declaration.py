@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -16,11 +18,27 @@ class Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=(), coerce_numbers_to_str=True)
 
 
+@dataclass(frozen=True)
+class Hint:
+    """Advice for one setting: what people use and why, and where that is written (a paper or page with its address)."""
+
+    text: str
+    source: str
+    url: str
+
+
 def setting(
-    default: Any, title: str, help_text: str, *, main: bool = False, not_yet: str | None = None, **bounds: Any
+    default: Any,
+    title: str,
+    help_text: str,
+    *,
+    main: bool = False,
+    not_yet: str | None = None,
+    hints: Sequence[Hint] = (),
+    **bounds: Any,
 ) -> Any:
     """Declare one setting. `main` settings stand open in the form; `not_yet` names what it waits for."""
-    extra: dict[str, Any] = {"main": main}
+    extra: dict[str, Any] = {"main": main, "hints": [asdict(hint) for hint in hints]}
     if not_yet is not None:
         extra["not_yet"] = not_yet
     return Field(default=default, title=title, description=help_text, json_schema_extra=extra, **bounds)

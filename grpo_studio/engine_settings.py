@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from grpo_studio import hints
 from grpo_studio.declaration import Finite, Section, setting
 
 
@@ -39,8 +40,9 @@ class MemorySettings(Section):
         "none",
         "Adapter",
         "Train all weights, a small adapter beside frozen weights (LoRA), or one beside weights in 4 bits (QLoRA).",
+        hints=hints.ADAPTER,
     )
-    lora_rank: int = setting(16, "LoRA rank", "Width of the adapter.", ge=1, le=4096)
+    lora_rank: int = setting(16, "LoRA rank", "Width of the adapter.", ge=1, le=4096, hints=hints.LORA_RANK)
     lora_alpha: Finite = setting(
         32.0, "LoRA alpha", "Scale of the adapter: its output times alpha / rank.", gt=0, le=1e6
     )
@@ -51,6 +53,7 @@ class MemorySettings(Section):
         "Modules that get an adapter: all-linear, or names by commas, such as q_proj, v_proj. The head is left out.",
         min_length=1,
         max_length=2000,
+        hints=hints.LORA_TARGETS,
     )
     skip_dead_groups: bool | None = setting(
         None,

@@ -10,7 +10,7 @@ import typing
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from grpo_studio.config import AlgorithmSettings
+from grpo_studio.algorithm_settings import AlgorithmSettings
 from grpo_studio.engine_settings import MemorySettings
 from grpo_studio.rules import inspect
 from grpo_studio.settings import PACKAGE_DIR

@@ -39,6 +39,10 @@ class ColumnError(DataError):
         self.mapping = mapping
 
 
+class HubError(StudioError, OSError):
+    """The Hub cannot be searched."""
+
+
 class VerifierError(StudioError, ValueError):
     """A verifier is unknown, broken or has wrong parameters."""
 

@@ -2,44 +2,141 @@
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any
 
 from grpo_studio.errors import ConfigError, DataError, ModelError
+from grpo_studio.hub_asking import Kind, ask_about, limit_waiting
 
-TIMEOUT_SECONDS = 10.0
-Kind = Literal["model", "dataset"]
+WEIGHTS = ("model.safetensors", "pytorch_model.bin")
+"""Where transformers looks for weights, in this order; with .index.json after it where they are in several files."""
+WEIGHT_FILES = tuple(re.compile(rf"{stem}(-\d+-of-\d+)?\.{end}") for stem, end in (n.rsplit(".", 1) for n in WEIGHTS))
+SMALL_FILES = re.compile(r"[^/]+\.(json|jinja|txt|model|tiktoken)|additional_chat_templates/[^/]+")
+"""The files of config and tokenizer that transformers may read."""
+
+
+@dataclass(frozen=True)
+class RepoFacts:
+    """What the Hub says of a repository before anything of it is fetched; None where it does not say.
+
+    Args:
+        gated: whether its terms must be accepted first.
+        readable: whether the present token may read its files.
+        files: every file and its bytes.
+        parameters: numbers in the weights, by the Hub's reading of the safetensors headers.
+        download_bytes: what loading it fetches: of a model its config, tokenizer and weights, None when it has no
+            weights that transformers loads; of a data set all its files.
+    """
+
+    id: str
+    gated: bool
+    readable: bool
+    licence: str | None
+    files: Mapping[str, int]
+    parameters: int | None
+    download_bytes: int | None
+
+
+def repo_facts(repo_id: str, kind: Kind, revision: str | None = None) -> RepoFacts:
+    """Ask the Hub about a repository; a gated one has facts, too, also when it may not be read.
+
+    Raises:
+        ModelError, DataError: it does not exist, or the Hub cannot be reached.
+    """
+    info = ask_about(repo_id, kind, *(() if revision is None else ("revision", revision)), blobs=True)
+    try:
+        facts = _facts(info, repo_id, kind)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        problem = ModelError if kind == "model" else DataError
+        raise problem(f"what answers for the Hub does not describe {repo_id}; check HF_ENDPOINT") from error
+    return replace(facts, readable=_opens(repo_id, kind)) if facts.gated else facts
+
+
+def _facts(info: Any, repo_id: str, kind: Kind) -> RepoFacts:
+    files = {str(file["rfilename"]): int(file.get("size") or 0) for file in info.get("siblings") or ()}
+    total = (info.get("safetensors") or {}).get("total")
+    return RepoFacts(
+        id=str(info.get("id") or repo_id),
+        gated=bool(info.get("gated")),
+        readable=True,
+        licence=_licence(info),
+        files=files,
+        parameters=total if isinstance(total, int) else None,
+        download_bytes=_download_bytes(files) if kind == "model" else sum(files.values()),
+    )
 
 
 def require_readable(repo_id: str, kind: Kind, revision: str | None = None) -> None:
-    """Ask the Hub, with the token that the worker will have; a model that is cached needs no asking.
+    """Ask the Hub, with the token that the worker will have; a model whose weights are cached needs no asking.
 
     Raises:
         ModelError, DataError: it does not exist, is gated, or the Hub cannot be reached.
     """
-    import httpx
-    from huggingface_hub import HfApi, try_to_load_from_cache
-    from huggingface_hub.errors import GatedRepoError, HfHubHTTPError, HFValidationError, RepositoryNotFoundError
-
-    problem = ModelError if kind == "model" else DataError
-    instead = "use a local folder or a built-in model" if kind == "model" else "use a local file or a built-in data set"
-    if kind == "model" and isinstance(try_to_load_from_cache(repo_id, "config.json", revision=revision), str):
+    if kind == "model" and _is_cached(repo_id, revision):
         return
+    ask_about(repo_id, kind, "auth-check")  # the description of a gated repository alone is open to all
+    if revision is not None:
+        ask_about(repo_id, kind, "revision", revision)
+
+
+def _opens(repo_id: str, kind: Kind) -> bool:
+    from huggingface_hub.errors import GatedRepoError
+
     try:
-        HfApi().repo_info(repo_id, revision=revision, repo_type=kind, timeout=TIMEOUT_SECONDS)
-    except GatedRepoError as error:
-        raise problem(f"{repo_id} is gated; accept its terms on its page and set HF_TOKEN, or {instead}") from error
-    except RepositoryNotFoundError as error:
-        raise problem(
-            f"the Hub has no {kind} {repo_id}, or HF_TOKEN may not read it; check the id, or {instead}"
-        ) from error
-    except HfHubHTTPError as error:
-        raise problem(f"the Hub refuses {repo_id}: {' '.join(str(error).split())[:150]}; {instead}") from error
-    except HFValidationError as error:
-        raise problem(f"{repo_id!r} is no Hub id; give owner/name, or {instead}") from error
-    except (httpx.HTTPError, OSError) as error:
-        name = type(error).__name__
-        raise problem(f"cannot reach the Hub for {repo_id} ({name}); check the network, or {instead}") from error
+        ask_about(repo_id, kind, "auth-check")
+    except (ModelError, DataError) as error:
+        if isinstance(error.__cause__, GatedRepoError):
+            return False
+        raise
+    return True
+
+
+def _licence(info: Mapping[str, Any]) -> str | None:
+    card = info.get("cardData") or {}
+    named = card.get("license") if isinstance(card, Mapping) else None
+    if named is None:
+        tags = (str(tag) for tag in info.get("tags") or ())
+        named = next((tag.removeprefix("license:") for tag in tags if tag.startswith("license:")), None)
+    if named == "other" and card.get("license_name"):
+        named = card["license_name"]
+    return ", ".join(map(str, named)) if isinstance(named, list) else None if named is None else str(named)
+
+
+def _download_bytes(files: Mapping[str, int]) -> int | None:
+    for pattern in WEIGHT_FILES:
+        if weights := [name for name in files if pattern.fullmatch(name)]:
+            small = [name for name in files if SMALL_FILES.fullmatch(name)]
+            return sum(files[name] for name in (*weights, *small))
+    return None
+
+
+def _is_cached(repo_id: str, revision: str | None) -> bool:
+    """Whether the config and all weights of a model lie in the Hub's cache here: nothing is asked for at its start."""
+    from huggingface_hub.errors import HFValidationError
+
+    try:
+        if _cached(repo_id, "config.json", revision) is None:
+            return False
+        for name in WEIGHTS:
+            if _cached(repo_id, name, revision) is not None:
+                return True
+            if (index := _cached(repo_id, f"{name}.index.json", revision)) is not None:
+                shards = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
+                return all(_cached(repo_id, shard, revision) is not None for shard in shards)
+    except (HFValidationError, OSError, ValueError, KeyError, AttributeError):
+        pass  # no such id, or a damaged cache: the Hub is asked
+    return False
+
+
+def _cached(repo_id: str, name: str, revision: str | None) -> Path | None:
+    from huggingface_hub import try_to_load_from_cache
+
+    found = try_to_load_from_cache(repo_id, name, revision=revision)
+    return Path(found) if isinstance(found, str) else None
 
 
 def require_writable(repo_id: str) -> None:
@@ -75,6 +172,7 @@ def push_folder(folder: Path, repo_id: str) -> str:
     """
     from huggingface_hub import HfApi
 
+    limit_waiting(None)
     try:
         commit = HfApi().upload_folder(repo_id=repo_id, folder_path=folder, commit_message="Train with GRPO Studio")
     except Exception as error:  # the boundary to the Hub's libraries: a finished run stays finished

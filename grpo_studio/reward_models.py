@@ -38,6 +38,8 @@ def source_of(model: str, revision: str | None, cache: Path) -> str:
     if location.path is None:
         hub.require_readable(location.id, "model", revision)
         return location.id
+    if location.kind == "gguf":
+        raise ModelError("a GGUF file is no sequence-classification model; give a folder or a Hub id of one")
     try:
         architectures = json.loads((location.path / "config.json").read_text(encoding="utf-8")).get("architectures")
     except (OSError, ValueError, AttributeError) as error:
@@ -66,8 +68,8 @@ def on_hub(reward: RewardSettings, cache: Path) -> bool:
 
 
 def with_whole_path(reward: RewardSettings) -> RewardSettings:
-    """The reward with the folder of its model made absolute: the worker runs in another folder than who asked."""
+    """The reward with the path of its model made absolute: the worker runs in another folder than who asked."""
     model = reward.params.get("model")
-    if reward.verifier != REWARD_MODEL or not isinstance(model, str) or not Path(model).expanduser().is_dir():
+    if reward.verifier != REWARD_MODEL or not isinstance(model, str) or not Path(model).expanduser().exists():
         return reward
     return reward.model_copy(update={"params": {**reward.params, "model": str(Path(model).expanduser().resolve())}})

@@ -11,7 +11,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from grpo_studio.config import CISPO_CLAMP, CLIPPED_LOSSES, RunConfig
+from grpo_studio.algorithm_settings import CISPO_CLAMP, CLIPPED_LOSSES
+from grpo_studio.config import RunConfig
 from grpo_studio.data.sources import is_made
 from grpo_studio.declaration import fields_of, value_at
 from grpo_studio.engine_rules import combination_problems
@@ -151,6 +152,12 @@ def _algorithm_rules(config: RunConfig) -> Iterator[Problem]:
 
 
 def _data_rules(config: RunConfig) -> Iterator[Problem]:
+    if config.dataset.params and not is_made(config.dataset.source):
+        yield Problem(
+            "dataset.params",
+            f"{config.dataset.source!r} is read, not made in place, and takes no parameters",
+            "leave them empty",
+        )
     template = config.dataset.prompt_template
     if template is not None and "{prompt}" not in template:
         yield Problem(

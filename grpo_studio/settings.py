@@ -23,6 +23,8 @@ class Settings:
 
     `grace_seconds` is the time a worker has, after a stop was asked for, to finish its step and save. `edit_code` says
     whether verifiers may be written in the browser; None: only where nobody else can ask (`effective_edit_code`).
+    `upload_mb` is the size that an uploaded file may have; 0: no uploads. `data_dirs` are folders that pages may read
+    from besides `home` when others can reach the app.
     """
 
     home: Path
@@ -32,14 +34,16 @@ class Settings:
     port: int = 7860
     grace_seconds: float = 300.0
     edit_code: bool | None = None
+    upload_mb: int = 2048
+    data_dirs: tuple[Path, ...] = ()
 
     @classmethod
     def from_env(cls, env: Mapping[str, str] | None = None) -> Settings:
-        """Read GRPO_STUDIO_HOME, _CACHE, _HOST, _PORT, _GRACE and _EDIT_CODE.
+        """Read GRPO_STUDIO_HOME, _CACHE, _HOST, _PORT, _GRACE, _EDIT_CODE, _UPLOAD_MB and _DATA_DIRS.
 
         Raises:
-            ConfigError: the port is not a number from 1 to 65535, the grace period is no number of seconds, or the
-                switch for the editor is none of auto, on and off.
+            ConfigError: the port is not a number from 1 to 65535, the grace period is no number of seconds, the
+                switch for the editor is none of auto, on and off, or the size of uploads is no number.
         """
         env = os.environ if env is None else env
         home = Path(env.get("GRPO_STUDIO_HOME") or _default_home(env)).expanduser().resolve()
@@ -52,7 +56,13 @@ class Settings:
         switch = (env.get("GRPO_STUDIO_EDIT_CODE") or "auto").strip().lower()
         if switch not in _SWITCH:
             raise ConfigError(f"GRPO_STUDIO_EDIT_CODE is {switch!r}; give auto, on or off")
-        return cls(home, home / "runs", cache, host, int(port_text), grace, _SWITCH[switch])
+        upload_text = env.get("GRPO_STUDIO_UPLOAD_MB") or "2048"
+        if not upload_text.isdecimal() or len(upload_text) > 9:
+            raise ConfigError(f"GRPO_STUDIO_UPLOAD_MB is {upload_text!r}; give a number of megabytes, such as 2048")
+        folders = [part for part in (env.get("GRPO_STUDIO_DATA_DIRS") or "").split(os.pathsep) if part.strip()]
+        data_dirs = tuple(Path(part).expanduser().resolve() for part in folders)
+        switched = _SWITCH[switch]
+        return cls(home, home / "runs", cache, host, int(port_text), grace, switched, int(upload_text), data_dirs)
 
     def effective_edit_code(self) -> bool:
         """Whether code may be written in the browser: as set, else only when bound to this machine alone.
@@ -79,6 +89,11 @@ class Settings:
     def presets_dirs(self) -> tuple[Path, ...]:
         """Where presets are looked for; a person's own preset wins over a built-in one of the same name."""
         return (self.home / "presets", BUNDLED_PRESETS)
+
+    @property
+    def uploads(self) -> Path:
+        """Files that were uploaded in the browser; the folder need not exist."""
+        return self.home / "uploads"
 
     @property
     def queue_path(self) -> Path:

@@ -45,8 +45,14 @@ def render() -> str:
 def _row(name: str, info: FieldInfo) -> str:
     extra = info.json_schema_extra
     not_yet = " *Not yet.*" if isinstance(extra, dict) and "not_yet" in extra else ""
-    cells = (f"`{name}`", _default(info), _values(info), f"{info.description}{not_yet}")
+    cells = (f"`{name}`", _default(info), _values(info), f"{info.description}{not_yet}{_hints(info)}")
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def _hints(info: FieldInfo) -> str:
+    extra = info.json_schema_extra
+    hints: Any = extra.get("hints", []) if isinstance(extra, dict) else []
+    return "".join(f"<br>*{hint['text']}* [{hint['source']}]({hint['url']})" for hint in hints)
 
 
 def _default(info: FieldInfo) -> str:

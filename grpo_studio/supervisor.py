@@ -54,7 +54,7 @@ def submit(
 def with_whole_paths(config: RunConfig) -> RunConfig:
     """The configuration with local paths made absolute: the worker runs in another folder than who asked for it."""
     model, source = config.model, config.dataset.source
-    if Path(model.id).expanduser().is_dir():
+    if Path(model.id).expanduser().exists():
         model = model.model_copy(update={"id": str(Path(model.id).expanduser().resolve())})
     if kind_of(source) == "file":
         source = str(Path(source).expanduser().resolve())

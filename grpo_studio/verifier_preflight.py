@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 from grpo_studio.code_runs import sandbox_in_force
 from grpo_studio.config import RewardSettings, RunConfig
 from grpo_studio.data import Sample
 from grpo_studio.errors import ModelError, StudioError
-from grpo_studio.gold_preflight import gold_problems
 from grpo_studio.problem import Problem, problem_of
 from grpo_studio.remembered import Remembered
 from grpo_studio.reward_models import place_problem, source_of
@@ -20,35 +20,48 @@ from grpo_studio.verifiers.judge_examples import check_examples
 from grpo_studio.verifiers.loading import is_shipped
 from grpo_studio.verifiers_used import files_used, runs_code, used_by_all, used_with, verifiers_used
 
-ROWS_FOR_COLUMNS = 1000
 SHOWN = 3
 """At most so many of the examples that fail are told of each verifier."""
 _examples: Remembered[list[str]] = Remembered()
 
 
-def verifier_problems(
-    config: RunConfig, settings: Settings, samples: Sequence[Sample] | None, notes: list[str]
-) -> Iterator[Problem]:
-    """Everything about the rewards; adds to `notes`. `samples` are the training rows, None when there are no data."""
+@dataclass(frozen=True)
+class RewardsChecked:
+    """What is wrong with the rewards of a run; `sound` are those without a problem, with their places."""
+
+    registry: Registry
+    problems: list[Problem]
+    notes: list[str]
+    sound: list[tuple[int, RewardSettings]]
+
+
+def check_rewards(
+    config: RunConfig, settings: Settings, samples: Sequence[Sample] | None, columns: Iterable[str] = ()
+) -> RewardsChecked:
+    """Everything about the rewards but whether they can read the golds.
+
+    `samples` are training rows, None when there are no data; `columns` more columns that rows have.
+    """
     registry = discover(settings.rewards_dirs)
     parts.configure(settings.rewards_dirs)  # verifiers that call others look there when they are checked
     used = used_by_all(config.rewards, registry)
-    notes += [
+    checked = RewardsChecked(registry, [], [], [])
+    checked.notes.extend(
         f"{failure.path.name} in rewards/ cannot be used: {failure.message}"
         for failure in registry.failures
         if not any(_concerns(failure, name, registry) for name in used)
-    ]
-    sound: list[tuple[int, RewardSettings]] = []
+    )
+    have = None if samples is None else {*columns, *(name for sample in samples for name in sample.columns)}
     for index, reward in enumerate(config.rewards):
-        found = list(_problems_of_one(index, reward, registry, settings, samples, notes))
+        found = list(_problems_of_one(index, reward, registry, settings, have))
         found = found or list(_example_problems(index, reward, registry, settings))
-        yield from found
+        checked.problems.extend(found)
         if not found:
-            sound.append((index, reward))
+            checked.sound.append((index, reward))
+            checked.notes.extend(_overridden(reward, registry.get(reward.verifier), samples or ()))
     if running := runs_code(used, registry):
-        notes.append(sandbox_in_force().told(running))
-    if samples is not None:
-        yield from gold_problems(config, settings, sound, registry, samples, notes)
+        checked.notes.append(sandbox_in_force().told(running))
+    return checked
 
 
 def _problems_of_one(
@@ -56,8 +69,7 @@ def _problems_of_one(
     reward: RewardSettings,
     registry: Registry,
     settings: Settings,
-    samples: Sequence[Sample] | None,
-    notes: list[str],
+    found_columns: set[str] | None,
 ) -> Iterator[Problem]:
     field = f"rewards.{index}"
     names = verifiers_used(reward, registry)
@@ -75,8 +87,7 @@ def _problems_of_one(
     if problem := place_problem(spec):
         yield problem_of(f"{field}.verifier", problem)
         return
-    columns = None if samples is None else {name for sample in samples[:ROWS_FOR_COLUMNS] for name in sample.columns}
-    have = columns | set(GIVEN_COLUMNS) if columns is not None else _all_columns(names, registry)
+    have = _all_columns(names, registry) if found_columns is None else found_columns | set(GIVEN_COLUMNS)
     for message in problems_of(spec, reward.params, have):
         what, _, fix = message.rpartition("; ")
         yield Problem(f"{field}.params", what or message, fix if what else "see the verifier's file")
@@ -88,8 +99,6 @@ def _problems_of_one(
             if column not in have and column not in part.optional_columns:
                 needed = f"{name}, a part of {reward.label}, needs a column '{column}'"
                 yield Problem(f"{field}.params", f"{needed}; the data has: {', '.join(sorted(have))}", "leave it out")
-    if samples is not None:
-        notes += _overridden(reward, spec, samples)
     if spec.place == "trainer":
         yield from _model_problems(field, reward, spec, settings)
 
@@ -123,17 +132,11 @@ def _all_columns(names: Iterable[str], registry: Registry) -> set[str]:
 
 
 def _overridden(reward: RewardSettings, spec: VerifierSpec, samples: Sequence[Sample]) -> Iterator[str]:
-    """Columns of the data that a verifier does not see, since a run gives its own of that name."""
-    for name in GIVEN_COLUMNS:
-        if not spec.takes(name):
-            continue
-        differs = any(
-            name in sample.columns and (name != "prompt" or sample.columns[name] != sample.question)
-            for sample in samples[:ROWS_FOR_COLUMNS]
-        )
-        if differs:
-            what = "the question as it is asked" if name == "prompt" else "the completion's length in tokens"
-            yield f"{reward.label} is given {what} as '{name}', not the data set's own column of that name"
+    """That a verifier does not see the data's own prompts; other columns of a name that a run gives are renamed."""
+    differs = (sample.columns.get("prompt", sample.question) != sample.question for sample in samples)
+    if spec.takes("prompt") and any(differs):
+        own = "the data set's own column of that name"
+        yield f"{reward.label} is given the question as it is asked as 'prompt', not {own}"
 
 
 def _model_problems(field: str, reward: RewardSettings, spec: VerifierSpec, settings: Settings) -> Iterator[Problem]:

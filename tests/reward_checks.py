@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from grpo_studio.looks import QuickLook, ScanCache
 from grpo_studio.preflight import CheckReport, check
 from grpo_studio.settings import Settings
 
@@ -34,9 +35,10 @@ def check_rewards(
     golds: list[Any] | None = None,
     **columns: Any,
 ) -> CheckReport:
-    """Check rewards against rows with these golds, 40 times "12" when none are given."""
+    """Check rewards against rows with these golds, 40 times "12" when none are given, as the launch page does."""
     golds = ["12"] * 40 if golds is None else golds
     rows = [{"prompt": f"What is {number}?", "answer": gold, **columns} for number, gold in enumerate(golds)]
     rows_in.write_text("".join(json.dumps(row) + "\n" for row in rows))
     dataset = {"source": str(rows_in), "held_out": 0}
-    return check({"model": {"id": str(model)}, "dataset": dataset, "rewards": rewards}, settings)
+    look = QuickLook(ScanCache())
+    return check({"model": {"id": str(model)}, "dataset": dataset, "rewards": rewards}, settings, look)

@@ -1,13 +1,14 @@
-"""A whole data set read and split, or only its first rows."""
+"""A whole data set read and split, the part of it that a run needs, or only its first rows."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from grpo_studio.config import DatasetSettings
+from grpo_studio.data import streaming
 from grpo_studio.data.files import open_file
 from grpo_studio.data.hub_rows import open_hub
 from grpo_studio.data.made import made_rows, open_made
@@ -20,11 +21,15 @@ from grpo_studio.errors import DataError
 
 Progress = Callable[[str, float], None]
 """Called with what is being done and the share that is done, 0 to 1; it ends the work by raising."""
+ROWS_BETWEEN_PROGRESS = 2000
 
 
 @dataclass(frozen=True)
 class DataSplits:
-    """Rows for training and for evaluation, which share no question; `rows_read` counts rows before both."""
+    """Rows for training and for evaluation, which share no question.
+
+    `rows_read` counts the rows of the set before both; of a streamed one those that were read.
+    """
 
     train: tuple[Sample, ...]
     held_out: tuple[Sample, ...]
@@ -34,32 +39,50 @@ class DataSplits:
     notes: tuple[str, ...] = ()
 
 
-def load(settings: DatasetSettings) -> DataSplits:
+def load(settings: DatasetSettings, wanted: int | None = None, progress: Progress | None = None) -> DataSplits:
     """Read the data set, map its columns and set the held-out rows apart.
 
-    Rows without a usable prompt are dropped and counted.
+    Rows without a usable prompt are left out and counted. With `settings.streaming` no more is read than `wanted`
+    training rows take (`RunConfig.rows_wanted`; when that is not known, as many as are mixed with each other).
 
     Raises:
         DataError: the source cannot be read, lacks a mapped column, or holds too few rows.
     """
     if is_made(settings.source):
-        train, held_out, rows_read = made_rows(settings)
-        mapping = map_columns([row for _, row in train[:ROWS_LOOKED_AT]], settings.columns, settings.source)
-        notes: Sequence[str] = ()
-    else:
-        stream = open_rows(settings)
-        rows = list(enumerate(stream.rows, start=1))
-        if not rows:
-            raise DataError(f"{settings.source} holds no rows")
-        rows_read, notes = len(rows), stream.notes
-        rows = rows[: settings.limit]
-        mapping = map_columns([row for _, row in rows[:ROWS_LOOKED_AT]], settings.columns, settings.source)
-        assert mapping.prompt is not None, "map_columns raises otherwise"
-        train, held_out = set_apart(rows, settings, mapping.prompt)
-    kept = _samples(train, settings, mapping)
-    evaluation = _samples(held_out, settings, mapping)
-    dropped = len(train) + len(held_out) - len(kept) - len(evaluation)
-    return DataSplits(kept, evaluation, rows_read, dropped, mapping, tuple(notes))
+        return _made(settings, progress)
+    reading = _Reading(settings, progress)
+    if settings.streaming:
+        return _streamed(settings, reading, streaming.SHUFFLE_BUFFER if wanted is None else wanted)
+    rows = list(itertools.islice(reading, settings.limit))
+    samples = _Samples(settings, _mapping(rows, settings))
+    train, held_out = set_apart([row for row in rows if samples.usable(row)], settings, samples.prompt)
+    for _ in reading:  # past the limit rows are only counted
+        pass
+    return samples.splits(train, held_out, reading.count, reading.stream.notes)
+
+
+def _made(settings: DatasetSettings, progress: Progress | None) -> DataSplits:
+    train, held_out, rows_read = made_rows(settings, progress)
+    samples = _Samples(settings, _mapping(train, settings))
+    notes = [f"{settings.source} is made in place: dataset.streaming changes nothing"] if settings.streaming else []
+    usable = [[row for row in rows if samples.usable(row)] for rows in (train, held_out)]
+    return samples.splits(usable[0], usable[1], rows_read, notes)
+
+
+def _streamed(settings: DatasetSettings, reading: _Reading, wanted: int) -> DataSplits:
+    streaming.require_room(wanted)
+    rows = itertools.islice(reading, settings.limit)
+    first = streaming.window(rows, settings)
+    samples = _Samples(settings, _mapping(first, settings))
+    part = streaming.part_of(first, rows, settings, samples.prompt, wanted, samples.usable)
+    notes = streaming.told(part, settings, wanted, reading.count, reading.ended)
+    return samples.splits(part.train, part.held_out, reading.count, [*reading.stream.notes, *notes])
+
+
+def _mapping(rows: Sequence[Numbered], settings: DatasetSettings) -> ColumnMapping:
+    if not rows:
+        raise DataError(f"{settings.source} holds no rows")
+    return map_columns([row for _, row in rows[:ROWS_LOOKED_AT]], settings.columns, settings.source)
 
 
 def open_rows(settings: DatasetSettings) -> RowStream:
@@ -86,17 +109,65 @@ def read_rows(settings: DatasetSettings) -> list[Row]:
 
 
 def head(settings: DatasetSettings, count: int = 200) -> list[Row]:
-    """The first rows of a source; no more of it is read than they take.
+    """The first rows of a source; no more of it is read, or fetched, than they take.
 
     Raises:
         DataError: as `read_rows`, as far as the first rows show it.
     """
+    settings = settings.model_copy(update={"streaming": True})
     rows = list(itertools.islice(open_rows(settings).rows, count))
     if not rows:
         raise DataError(f"{settings.source} holds no rows")
     return rows
 
 
-def _samples(rows: Sequence[Numbered], settings: DatasetSettings, mapping: ColumnMapping) -> tuple[Sample, ...]:
-    found = (to_sample(row, settings, mapping, number) for number, row in rows)
-    return tuple(sample for sample in found if sample is not None)
+class _Reading:
+    """The numbered rows of a source, counted as they are read; tells how far it is."""
+
+    def __init__(self, settings: DatasetSettings, progress: Progress | None) -> None:
+        self.stream = open_rows(settings)
+        self.count = 0
+        self.ended = False
+        self._told = progress
+        self._what = f"reading {settings.source}"
+
+    def __iter__(self) -> Iterator[Numbered]:
+        return self
+
+    def __next__(self) -> Numbered:
+        try:
+            row = next(self.stream.rows)
+        except StopIteration:
+            self.ended = True
+            raise
+        self.count += 1
+        if self._told is not None and self.count % ROWS_BETWEEN_PROGRESS == 0:
+            self._told(self._what, self.stream.share() if self.stream.share is not None else 0.0)
+        return self.count, row
+
+
+class _Samples:
+    """The rows that have a usable prompt, as samples, each made once; those without are counted."""
+
+    def __init__(self, settings: DatasetSettings, mapping: ColumnMapping) -> None:
+        assert mapping.prompt is not None, "map_columns raises otherwise"
+        self.prompt = mapping.prompt
+        self._settings = settings
+        self._mapping = mapping
+        self._made: dict[int, Sample] = {}
+        self._dropped = 0
+
+    def usable(self, row: Numbered) -> bool:
+        number, cells = row
+        sample = to_sample(cells, self._settings, self._mapping, number)
+        if sample is None:
+            self._dropped += 1
+            return False
+        self._made[number] = sample
+        return True
+
+    def splits(
+        self, train: Sequence[Numbered], held_out: Sequence[Numbered], rows_read: int, notes: Sequence[str]
+    ) -> DataSplits:
+        kept, apart = (tuple(self._made[number] for number, _ in rows) for rows in (train, held_out))
+        return DataSplits(kept, apart, rows_read, self._dropped, self._mapping, tuple(notes))

@@ -1,20 +1,24 @@
-"""Which column holds the question and which the gold: as set, else guessed by name. Pure."""
+"""Which column holds the question and which the gold: as set, else guessed by name. Pure.
+
+A guess is made only when one column fits best; where two fit alike a person is asked.
+"""
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from grpo_studio.config import ColumnSettings
-from grpo_studio.data.rows import Row
-from grpo_studio.errors import ColumnError
+from grpo_studio.data.column_facts import ColumnFacts, find_columns
+from grpo_studio.data.column_names import KNOWN_FIELDS, Role, standing
+from grpo_studio.data.column_trouble import ambiguous, no_prompt, not_there, of_mappings, same_column
+from grpo_studio.data.gold_forms import form_of_golds
+from grpo_studio.data.reserved import renamed_columns
+from grpo_studio.data.rows import Row, has_cell
 
 NO_COLUMN = "-"
 """Written for `columns.answer` when no column holds a gold answer."""
 ROWS_LOOKED_AT = 1000
-PROMPT_NAMES = ("prompt", "question", "problem")
-ANSWER_NAMES = ("answer", "solution", "ground_truth", "gold")
 
 
 @dataclass(frozen=True)
@@ -25,8 +29,8 @@ class ColumnMapping:
         columns: all that were found, in their order; fields of mappings by dotted names (extra_info.answer).
         prompt: the column of the question, or None when it is not known.
         answer: the column of the gold answer, or None when there is none or it is not known.
-        prompt_candidates, answer_candidates: columns whose name says that they could be it.
-        gold_form: "gsm8k" when golds stand after `####`, else "text".
+        prompt_candidates, answer_candidates: columns whose name says that they could be it, the best first.
+        gold_form: "gsm8k" when golds stand after `####`, "boxed" when in the last box of a solution, else "text".
         renamed: columns of a reserved name, and the name under which verifiers get them.
     """
 
@@ -43,28 +47,89 @@ def map_columns(rows: Sequence[Row], settings: ColumnSettings, source: str) -> C
     """The mapping for these first rows of a source.
 
     Raises:
-        ColumnError: a column that is set is not there, none or several could be the prompt, or several could be the
-            gold. Its `field` names the setting, its `mapping` what was found.
+        ColumnError: a column that is set is not there or holds mappings; none or several could be the prompt; several
+            could be the gold. Its `field` names the setting, its `mapping` what was found.
     """
-    found = tuple(dict.fromkeys(str(name) for name in itertools.chain.from_iterable(rows[:ROWS_LOOKED_AT])))
-    prompts = tuple(name for name in found if name.lower() in PROMPT_NAMES)
-    answers = tuple(name for name in found if name.lower() in ANSWER_NAMES)
-    prompt = settings.prompt or (prompts[0] if len(prompts) == 1 else None)
-    answer = settings.answer or (answers[0] if len(answers) == 1 else None)
-    mapping = ColumnMapping(found, prompt, None if answer == NO_COLUMN else answer, prompts, answers)
-    listed = f"(columns found: {', '.join(found[:20])})"
-    for role, column in (("prompt", prompt), ("answer", mapping.answer)):
-        if column is not None and column not in found:
-            raise ColumnError(
-                f"{source} has no column {column!r} for the {role} {listed}; set dataset.columns.{role} to one of them",
-                f"dataset.columns.{role}",
-                mapping,
-            )
+    first = rows[:ROWS_LOOKED_AT]
+    found = find_columns(first)
+    prompts = _candidates(found, "prompt", settings.answer)
+    prompt = settings.prompt or _only(prompts)
+    golds = _candidates(found, "answer", prompt)
+    answer = None if settings.answer == NO_COLUMN else settings.answer or _only(golds)
+    asked = prompt is None or (answer is None and settings.answer is None and bool(golds))
+    names = [name for name, facts in found.items() if not facts.nested]
+    mapping = ColumnMapping(
+        columns=tuple(found),
+        prompt=prompt,
+        answer=answer,
+        prompt_candidates=tuple(facts.name for _, facts in prompts),
+        answer_candidates=tuple(facts.name for _, facts in golds),
+        gold_form=form_of_golds(first, answer),
+        renamed={} if asked else renamed_columns(names, prompt, answer),
+    )
+    _require(first, found, "prompt", prompt, source, mapping)
     if prompt is None:
-        raise ColumnError(
-            f"{source} has no column for the prompt that is known by its name {listed}; "
-            "set dataset.columns.prompt to one of them",
-            "dataset.columns.prompt",
-            mapping,
-        )
+        raise ambiguous("prompt", _best(prompts), source, mapping) if prompts else no_prompt(source, mapping)
+    _require(first, found, "answer", answer, source, mapping)
+    if answer == prompt:
+        raise same_column(prompt, source, mapping)
+    if asked:
+        raise ambiguous("answer", _best(golds), source, mapping)
     return mapping
+
+
+Ranked = tuple[tuple[bool, int, int], ColumnFacts]
+
+
+def _candidates(found: Mapping[str, ColumnFacts], role: Role, other: str | None) -> list[Ranked]:
+    """Columns whose name speaks for a role, the best first; `other` has a role already.
+
+    A mapping comes last, since only one of its fields can be meant; then names decide, then how deep a column lies. A
+    column without a value is none as long as there is another.
+    """
+    ranked: list[Ranked] = []
+    for name, facts in found.items():
+        rank = standing(name.rpartition(".")[2] if facts.nested else name, role)
+        if rank is None or name == other:
+            continue
+        depth = 0 if not facts.nested else 1 if name in KNOWN_FIELDS[role] else 2
+        ranked.append(((_holds_fields(facts, role), rank, depth), facts))
+    filled = [one for one in ranked if one[1].kinds]
+    return sorted(filled or ranked, key=lambda one: one[0])
+
+
+def _best(candidates: Sequence[Ranked]) -> list[ColumnFacts]:
+    """Those of the best rank."""
+    return [facts for rank, facts in candidates if rank == candidates[0][0]]
+
+
+def _only(candidates: Sequence[Ranked]) -> str | None:
+    best = _best(candidates) if candidates else []
+    return best[0].name if len(best) == 1 else None
+
+
+def _require(
+    rows: Sequence[Row],
+    found: Mapping[str, ColumnFacts],
+    role: Role,
+    column: str | None,
+    source: str,
+    mapping: ColumnMapping,
+) -> None:
+    """Refuse a column for a role that is not there, or that holds columns of its own."""
+    if column is None:
+        return
+    if column not in found and not any(has_cell(row, column) for row in rows):
+        raise not_there(role, column, source, mapping)
+    facts = found.get(column)
+    if facts is not None and _holds_fields(facts, role):
+        raise of_mappings(role, column, source, mapping)
+
+
+def _holds_fields(facts: ColumnFacts, role: Role) -> bool:
+    """Whether a column holds mappings of which only a field can be meant: a gold may well be one of tests."""
+    tests = role == "answer" and isinstance(facts.sample, Mapping) and not _TEST_FIELDS.isdisjoint(facts.sample)
+    return facts.is_mapping and not tests
+
+
+_TEST_FIELDS = frozenset({"inputs", "outputs", "input", "output", "fn_name"})

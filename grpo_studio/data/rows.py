@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 Row = Mapping[str, Any]
+_ABSENT = object()
 
 
 @dataclass(frozen=True)
@@ -28,11 +29,21 @@ class RowStream:
 
 def cell(row: Row, column: str) -> Any:
     """The value of a column, or of a field of a mapping by its dotted name (extra_info.answer); None when absent."""
+    value = _find(row, column)
+    return None if value is _ABSENT else value
+
+
+def has_cell(row: Row, column: str) -> bool:
+    """Whether a row has this column, or a mapping with this field, be its value None."""
+    return _find(row, column) is not _ABSENT
+
+
+def _find(row: Row, column: str) -> Any:
     if column in row or "." not in column:
-        return row.get(column)
+        return row.get(column, _ABSENT)
     value: Any = row
     for part in column.split("."):
         if not isinstance(value, Mapping):
-            return None
-        value = value.get(part)
+            return _ABSENT
+        value = value.get(part, _ABSENT)
     return value

@@ -8,6 +8,9 @@ from typing import Any
 
 from grpo_studio.config import DatasetSettings
 from grpo_studio.data.mapping import ColumnMapping
+from grpo_studio.data.prompt_cell import read_prompt
+from grpo_studio.data.reserved import own_columns
+from grpo_studio.data.row_faults import prompt_of
 from grpo_studio.data.rows import Row, cell
 
 
@@ -26,35 +29,31 @@ class Sample:
 
 
 def to_sample(row: Row, settings: DatasetSettings, mapping: ColumnMapping, number: int = 0) -> Sample | None:
-    """The row as chat messages and gold, or None when its prompt is missing or empty."""
-    value = None if mapping.prompt is None else cell(row, mapping.prompt)
-    before, question = split_messages(value)
-    if not question.strip():
+    """The row as chat messages and gold, or None when `row_faults` finds a fatal fault.
+
+    The system prompt of the settings replaces the data's own; there is never more than one.
+    """
+    prompt = prompt_of(row, settings, mapping)
+    if not prompt.usable:
         return None
-    text = question if settings.prompt_template is None else settings.prompt_template.replace("{prompt}", question)
-    system = settings.system_prompt
-    if system is None:
-        system = next((message["content"] for message in before if message["role"] == "system"), None)
-    turns = [message for message in before if message["role"] != "system"]
-    messages = ([{"role": "system", "content": system}] if system else []) + turns + [{"role": "user", "content": text}]
-    columns = {str(key): cell for key, cell in row.items()}
+    text = prompt.question
+    if settings.prompt_template is not None:
+        # One pass: a question that holds the words {prompt} itself keeps them.
+        text = settings.prompt_template.replace("{prompt}", text)
+    messages = [*prompt.before, {"role": "user", "content": text}]
+    if settings.system_prompt is not None:
+        turns = [message for message in messages if message["role"] != "system"]
+        messages = [{"role": "system", "content": settings.system_prompt}] * bool(settings.system_prompt) + turns
+    columns = own_columns(row, mapping.renamed, mapping.prompt, mapping.answer)
     if mapping.answer is not None:
         columns["answer"] = cell(row, mapping.answer)
     return Sample(tuple(messages), text, columns.get("answer"), columns, number)
 
 
 def split_messages(value: Any) -> tuple[list[dict[str, str]], str]:
-    """Earlier chat messages and the last user message of a prompt cell; plain text is one user message."""
-    if isinstance(value, str):
-        return [], value
-    if isinstance(value, bool) or value is None:
-        return [], ""
-    if isinstance(value, int | float):
-        return [], str(value)
-    if isinstance(value, list | tuple) and all(isinstance(item, Mapping) for item in value):
-        messages = [
-            {"role": str(item.get("role", "user")), "content": str(item.get("content") or "")} for item in value
-        ]
-        if messages and messages[-1]["role"] == "user":
-            return messages[:-1], messages[-1]["content"]
-    return [], ""
+    """Earlier chat messages and the last user message of a prompt cell; plain text is one user message.
+
+    The question is empty for a cell that holds no usable prompt.
+    """
+    read = read_prompt(value)
+    return list(read.before), read.question

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-LOCAL_SUFFIXES = (".jsonl", ".json", ".csv", ".parquet")
+LOCAL_SUFFIXES = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".parquet", ".jsonl.gz", ".json.gz", ".csv.gz")
 BUILTIN_PREFIX = "builtin:"
 GYM_PREFIX = "reasoning_gym:"
 SourceKind = Literal["builtin", "reasoning_gym", "file", "hub"]
@@ -18,7 +18,7 @@ def kind_of(source: str) -> SourceKind:
     if source.startswith(GYM_PREFIX):
         return "reasoning_gym"
     path = Path(source).expanduser()
-    return "file" if path.suffix.lower() in LOCAL_SUFFIXES or path.exists() else "hub"
+    return "file" if path.name.lower().endswith(LOCAL_SUFFIXES) or path.exists() else "hub"
 
 
 def is_made(source: str) -> bool:

@@ -26,12 +26,14 @@ def set_apart(
     Raises:
         DataError: nothing would be left to train on.
     """
-    keys = [json.dumps(cell(row, prompt), default=str) for _, row in rows]
+    if not rows:
+        raise DataError("no row has a usable prompt; set dataset.columns.prompt to the column of the question")
+    keys = [prompt_key(row, prompt) for _, row in rows]
     counts = Counter(keys)
     salt = settings.held_out_seed or ""
     chosen: set[str] = set()
     room = settings.held_out
-    for key in sorted(counts, key=lambda key: hashlib.sha256(f"{salt}{key}".encode()).digest()):
+    for key in sorted(counts, key=lambda key: hashlib.sha256(f"{salt}{key}".encode()).digest()) if room else ():
         if room <= 0:
             break
         chosen.add(key)
@@ -44,3 +46,8 @@ def set_apart(
             f"set dataset.held_out to {len(rows) // 5} or less"
         )
     return train, held_out[: settings.held_out]
+
+
+def prompt_key(row: Row, prompt: str) -> str:
+    """The same text for rows of the same prompt, and for those alone."""
+    return json.dumps(cell(row, prompt), default=str)

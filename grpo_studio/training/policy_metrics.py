@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from trl import GRPOConfig, GRPOTrainer
 
-from grpo_studio.config import CLIPPED_LOSSES
+from grpo_studio.algorithm_settings import CLIPPED_LOSSES
 
 NAMES = (
     "policy/entropy",

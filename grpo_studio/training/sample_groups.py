@@ -63,7 +63,7 @@ def sample_groups(
         StudioError: the data or the model cannot be used.
     """
     tell("reading the data set", 0, prompts * per_prompt)
-    samples = chosen(data.load(config.dataset).train, prompts, config.algorithm.seed)
+    samples = chosen(data.load(config.dataset, config.rows_wanted()).train, prompts, config.algorithm.seed)
     wanted = len(samples) * per_prompt
     tell("loading the libraries", 0, wanted)
     from grpo_studio.training.sampler import Sampler

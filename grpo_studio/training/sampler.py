@@ -33,7 +33,7 @@ class Sampler:
         """
         source = model_source(config, cache, tell)
         tell(f"loading {config.model.id}")
-        self._tokenizer = load_tokenizer(source, config.model.revision)
+        self._tokenizer = load_tokenizer(source, config.model.revision, config.model.chat_template)
         self._model = _load(source, config)
         self._template_arguments = config.algorithm.extra.get("chat_template_kwargs") or {}
         self._generation = self._settings(config)

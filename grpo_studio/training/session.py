@@ -36,8 +36,9 @@ from grpo_studio.training.reward_setup import prepare_rewards
 from grpo_studio.training.rewards import SAMPLE_COLUMN, JudgedRewards
 from grpo_studio.training.setup_facts import tell_setup
 from grpo_studio.training.sharding import keep_outputs_exact
-from grpo_studio.training.tokenization import load_tokenizer, prompt_for, require_room
+from grpo_studio.training.tokenization import load_tokenizer, prompt_for
 from grpo_studio.training.trainer import StudioTrainer
+from grpo_studio.training.usable_rows import UsableRows, usable_rows
 from grpo_studio.training.verifier_faults import AbstentionWatch
 
 
@@ -66,11 +67,13 @@ class Session:
             hub.require_writable(self.config.report.hub_repo)
         source = model_source(self.config, self._settings.cache, self._preparing, PartialState().main_process_first)
         self._preparing("reading the data set")
-        splits = data.load(self.config.dataset)
+        splits = data.load(self.config.dataset, self.config.rows_wanted())
         self._preparing(f"loading {self.config.model.id}")
-        tokenizer = load_tokenizer(source, self.config.model.revision)
+        tokenizer = load_tokenizer(source, self.config.model.revision, self.config.model.chat_template)
         require_targets(source, self.config.model.revision, self.config.memory)
-        require_room(self.config, tokenizer, splits.train)
+        usable = usable_rows(self.config, tokenizer, source, splits)
+        splits = usable.splits
+        self._tell_rows(usable)
         with ExitStack() as stack:
             judged = prepare_rewards(self.config, self._settings, self._folder, self._writer, arguments)
             stack.callback(judged.close)
@@ -173,6 +176,18 @@ class Session:
         raise TrainingError(
             f"nothing was learned in {step} steps: no trainable weight has changed; use a larger learning rate than "
             f"{self.config.algorithm.learning_rate:g}, or model.dtype=mixed, which rounds no small update away"
+        )
+
+    def _tell_rows(self, usable: UsableRows) -> None:
+        for note in usable.notes:
+            self._writer.event("rows_left_out", note, level="warning")
+        longest, context = usable.facts["longest_prompt"], usable.facts["context_length"]
+        limit = "" if context is None else f" of a context of {context:,}"
+        self._writer.event(
+            "data_read",
+            f"{len(usable.splits.train):,} rows to train on, {len(usable.splits.held_out):,} held out; "
+            f"the longest prompt has {longest:,} tokens{limit}",
+            data=usable.facts,
         )
 
     def _preparing(self, what: str) -> None:

@@ -25,6 +25,7 @@ from grpo_studio.training.policy_head import add_policy_head, logit_scale
 from grpo_studio.training.policy_metrics import PolicyTally
 from grpo_studio.training.rewards import SAMPLE_COLUMN, JudgedRewards
 from grpo_studio.training.scored_batch import ScoredBatch, ScoredCompletion
+from grpo_studio.training.tokenization import stop_at_end_token
 from grpo_studio.verifiers import text_of
 from grpo_studio.weighted_reward import weighted_reward
 
@@ -77,6 +78,7 @@ class StudioTrainer(GRPOTrainer):
         self.live_steps = 0
         self.stopped = False
         self.paused: str | None = None
+        stop_at_end_token(kwargs["args"], config, kwargs["processing_class"])
         super().__init__(*args, reward_funcs=judged.functions(samples), **kwargs)
         self.skips_dead = self._may_skip_dead()
         self.add_callback(DeadStepCallback(self.model, self._nothing_to_learn))

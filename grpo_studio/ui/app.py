@@ -14,6 +14,7 @@ from grpo_studio.serving import require_free_port
 from grpo_studio.settings import Settings, is_loopback
 from grpo_studio.ui import frame, launch, live, runs, verifiers
 from grpo_studio.ui.same_origin import SameOrigin
+from grpo_studio.ui.uploads import upload_route
 
 QUEUE_EVERY = 0.2
 
@@ -48,7 +49,7 @@ def serve(demo: gr.Blocks, settings: Settings) -> None:
         head=frame.head(),
         theme=gr.themes.Base(font="sans-serif", font_mono="monospace"),
         prevent_thread_lock=True,
-        app_kwargs={"middleware": [Middleware(SameOrigin)]},
+        app_kwargs={"middleware": [Middleware(SameOrigin)], "routes": [upload_route(settings)]},
     )
     # Gradio looks at its event queue every millisecond: 7 % of a core for ever, and no page here uses that queue.
     demo._queue.sleep_when_free = demo._queue.progress_update_sleep_when_free = QUEUE_EVERY

@@ -1,4 +1,4 @@
-"""Checks of a draft while a person types: data sets are read once, and only the newest question is answered."""
+"""Questions about a draft while a person types: only the newest of a page is answered."""
 
 from __future__ import annotations
 
@@ -6,48 +6,10 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-from grpo_studio import data
-from grpo_studio.config import DatasetSettings
-from grpo_studio.data import DataSplits
-
-DATA_KEPT = 3
 PAGES_KEPT = 50
 Answer = dict[str, Any]
-Key = tuple[str, int, int]
-
-
-class DataCache:
-    """`data.load` that remembers the last data sets, until the settings or the file change. Errors are not kept."""
-
-    def __init__(self, load: Callable[[DatasetSettings], DataSplits] = data.load) -> None:
-        self._load = load
-        self._kept: OrderedDict[Key, DataSplits] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def load(self, settings: DatasetSettings) -> DataSplits:
-        """As `data.load`, with its errors."""
-        key = _key_of(settings)
-        with self._lock:
-            if key in self._kept:
-                self._kept.move_to_end(key)
-                return self._kept[key]
-        splits = self._load(settings)
-        with self._lock:
-            self._kept[key] = splits
-            while len(self._kept) > DATA_KEPT:
-                self._kept.popitem(last=False)
-        return splits
-
-
-def _key_of(settings: DatasetSettings) -> Key:
-    try:
-        status = Path(settings.source).expanduser().stat()
-    except (OSError, ValueError, RuntimeError):
-        return (settings.model_dump_json(), 0, 0)
-    return (settings.model_dump_json(), status.st_mtime_ns, status.st_size)
 
 
 @dataclass

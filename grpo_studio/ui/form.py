@@ -30,8 +30,8 @@ def describe_form() -> dict[str, Any]:
     """All sections of a RunConfig in their order, the fields of one reward, and the default values.
 
     A section is {name, title, fields}; a setting that belongs to no section is in one of its own. A field is
-    {name, title, help, kind, nullable, default, main, not_yet, ...bounds}; `kind` is one of text, textarea, int,
-    number, bool, choice and map (JSON text).
+    {name, title, help, kind, nullable, default, main, not_yet, hints, ...bounds}; `kind` is one of text, textarea, int,
+    number, bool, choice and map (JSON text); a hint is {text, source, url}.
     """
     sections = []
     for name, info in RunConfig.model_fields.items():
@@ -63,6 +63,7 @@ def describe_field(name: str, info: FieldInfo) -> dict[str, Any]:
         "default": plain(info.get_default(call_default_factory=True)),
         "main": bool(extra.get("main")),
         "not_yet": extra.get("not_yet"),
+        "hints": extra.get("hints", []),
     }
     if described["kind"] == "choice":
         described["choices"] = list(typing.get_args(inner))

@@ -1,25 +1,34 @@
 """The Launch page: a form on the left, what it comes to on the right, and the button that starts the run.
 
-The form is described by `form`, the server functions are those of `launch_actions`, and the page is drawn by
-assets/launch*.js.
+The form is described by `form`, the server functions are those of `launch_actions` and `launch_data`, and the page is
+drawn by assets/launch*.js.
 """
 
 from __future__ import annotations
 
 import gradio as gr
 
+from grpo_studio.looks import ScanCache
 from grpo_studio.settings import Settings
-from grpo_studio.ui import frame
+from grpo_studio.ui import frame, launch_models
 from grpo_studio.ui.launch_actions import LaunchActions
+from grpo_studio.ui.launch_data import DataActions
 
 
 def add_page(demo: gr.Blocks, settings: Settings) -> None:
     """Add the route /launch."""
-    actions = LaunchActions(settings)
+    scans = ScanCache()
+    actions, data = LaunchActions(settings, scans), DataActions(settings, scans)
     functions: list[frame.ServerFunction] = [
         actions.describe_launch,
         actions.check_draft,
-        actions.preview_prompts,
+        data.look_at_data,
+        data.preview_prompts,
+        data.made_settings,
+        data.scan_begin,
+        data.scan_progress,
+        data.scan_cancel,
+        *launch_models.functions(settings),
         actions.command_line,
         actions.save_preset,
         actions.start_run,

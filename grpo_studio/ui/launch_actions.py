@@ -6,65 +6,45 @@ made from it but the slug of a preset's name below the home folder. Trouble come
 
 from __future__ import annotations
 
-import functools
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import asdict
+from functools import partial
 from typing import Any
 
-from grpo_studio import config_files, preflight, preview, rules
+from grpo_studio import config_files
 from grpo_studio.catalog import BUILTIN_MODELS, BuiltinModel
 from grpo_studio.config import RunConfig
+from grpo_studio.data.made import made_sources
 from grpo_studio.data.made.arithmetic import LEVELS
+from grpo_studio.data.prompt_templates import PROMPT_TEMPLATES
 from grpo_studio.errors import ConfigError, StudioError, UsageError
 from grpo_studio.extra_fields import extra_problems
+from grpo_studio.looks import QuickLook, ScanCache
+from grpo_studio.preset_about import read_about
 from grpo_studio.settings import BUNDLED_PRESETS, Settings
 from grpo_studio.store.folder import run_folders, slug, write_whole
 from grpo_studio.ui import strings
-from grpo_studio.ui.checks import Checks, DataCache
+from grpo_studio.ui.checks import Checks
 from grpo_studio.ui.form import describe_form, describe_verifier
-from grpo_studio.ui.guard import answer_of
 from grpo_studio.ui.launch_command import command_for, complete
+from grpo_studio.ui.launch_requests import answered, capped, draft_of, key_of, name_of, page_of, valid_config
 from grpo_studio.ui.launch_starts import Starts
 from grpo_studio.ui.model_facts import model_facts
+from grpo_studio.ui.readable import check_inside, may_read
+from grpo_studio.ui.uploads import upload_terms, uploaded
 from grpo_studio.verifiers.discovery import discover
 
-LARGEST_REQUEST_BYTES = 200_000
 FIRST_PRESET = "quickstart"
 RECENT_RUNS = 8
-Action = Callable[["LaunchActions", Any], dict[str, Any]]
-
-
-def answered(action: Action) -> Action:
-    """The action behind the one boundary for requests; their size and form are checked first."""
-
-    @functools.wraps(action)
-    def wrapper(self: LaunchActions, request: Any = None) -> dict[str, Any]:
-        return answer_of(action.__name__, lambda: action(self, _checked_request(request)))
-
-    return wrapper
-
-
-def _checked_request(request: Any) -> Mapping[str, Any]:
-    if request is None:
-        return {}
-    if not isinstance(request, Mapping):
-        raise UsageError(f"the request holds {type(request).__name__}, not an object")
-    try:
-        size = len(json.dumps(request, allow_nan=False).encode())
-    except (ValueError, TypeError, RecursionError) as error:
-        raise UsageError(f"the request is not plain JSON: {error}") from error
-    if size > LARGEST_REQUEST_BYTES:
-        raise UsageError(f"the settings have {size:,} bytes; at most {LARGEST_REQUEST_BYTES:,} are accepted")
-    return request
 
 
 class LaunchActions:
     """The server functions of the launch page. One object serves all browsers."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, scans: ScanCache) -> None:
         self.settings = settings
+        self._scans = scans
         self._starts = Starts(settings)
-        self._data = DataCache()
         self._checks = Checks()
 
     @answered
@@ -83,6 +63,8 @@ class LaunchActions:
             "verifiers": [describe_verifier(spec) for spec in registry.specs.values()],
             "failures": failures,
             "suggestions": self._suggestions(presets),
+            "templates": [{"name": name, **asdict(ready)} for name, ready in PROMPT_TEMPLATES.items()],
+            "upload": upload_terms(self.settings),
         }
 
     def _presets(self) -> tuple[list[dict[str, Any]], list[dict[str, str]]]:
@@ -90,11 +72,13 @@ class LaunchActions:
         for name in config_files.preset_names(self.settings.presets_dirs):
             try:
                 raw = config_files.read_preset(name, self.settings.presets_dirs)
+                about = read_about(name, self.settings.presets_dirs)
             except StudioError as error:
                 failures.append({"file": f"{name}.yaml", "message": str(error)})
                 continue
             own = not (BUNDLED_PRESETS / f"{name}.yaml").is_file()
-            found.append({"name": name, "own": own, "settings": complete(raw)})
+            told = about.model_dump(mode="json") if about else None
+            found.append({"name": name, "own": own, "about": told, "settings": complete(raw)})
         return found, failures
 
     def _suggestions(self, presets: list[dict[str, Any]]) -> dict[str, list[dict[str, str]]]:
@@ -114,47 +98,45 @@ class LaunchActions:
                 value = str(settings[section][key])
                 if value not in [row["value"] for row in rows]:
                     rows.append({"value": value, "note": words["builtin"] if value.startswith("builtin:") else origin})
+        sources = suggested["dataset.source"]
+        known = {row["value"] for row in sources}
+        sources += [{"value": path, "note": words["uploaded"]} for path in uploaded(self.settings) if path not in known]
+        sources += [row for row in made_sources() if row["value"] not in known]
         return suggested
 
     @answered
     def check_draft(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """{"ok", "problems", "notes", "derived", "model"} of a draft, or {"superseded": True}.
+        """{"ok", "problems", "notes", "derived", "scan", "model"} of a draft, or {"superseded": True}.
 
         `page` and `ticket` name the page that asks and count its questions: one is answered at a time, the newest.
         """
-        draft = _draft(request)
-        page, ticket = str(request.get("page") or "")[:64], request.get("ticket")
-        return self._checks.newest(page, ticket, lambda: self._check(draft)) or {"superseded": True}
+        draft = draft_of(request)
+        check = partial(self._check, draft)
+        return self._checks.newest(page_of(request), request.get("ticket"), check) or {"superseded": True}
 
     def _check(self, draft: Mapping[str, Any]) -> dict[str, Any]:
         model = draft.get("model")
         model_id = model.get("id") if isinstance(model, Mapping) else None
-        facts = model_facts(model_id, self.settings.cache) if isinstance(model_id, str) else {}
-        return {**preflight.check(draft, self.settings, self._data.load).as_dict(), "model": facts}
-
-    @answered
-    def preview_prompts(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """{"prompts": [{"text", "tokens", "answer"}]}: the first prompts as the model will see them."""
-        draft = _draft(request)
-        # What else is wrong with the draft does not matter to its prompts.
-        config = _valid_config({key: draft[key] for key in ("model", "dataset") if key in draft})
-        shown = preview.preview(config, self.settings, load=self._data.load)
-        return {"prompts": [{"text": item.text, "tokens": item.tokens, "answer": item.answer} for item in shown]}
+        known = isinstance(model_id, str) and may_read(model_id, self.settings)
+        facts = model_facts(str(model_id), self.settings.cache) if known else {}
+        report = check_inside(draft, self.settings, QuickLook(self._scans))
+        told = report.as_dict()
+        return {**told, "scan": capped(told["scan"], longest=400, most=200), "model": facts}
 
     @answered
     def command_line(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """{"command"}: the command line that starts the same run."""
         preset = str(request.get("preset") or "")
         raw = config_files.read_preset(preset, self.settings.presets_dirs)
-        return {"command": command_for(preset, raw, _draft(request), _name(request))}
+        return {"command": command_for(preset, raw, draft_of(request), name_of(request))}
 
     @answered
     def save_preset(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """{"saved": name}, or {"exists": name} when a preset of a person's own would be replaced unasked."""
-        name = _name(request)
+        name = name_of(request)
         if name is None:
             raise UsageError("the preset has no name; give it one")
-        config, stem = _valid_config(_draft(request)), slug(name)
+        config, stem = valid_config(draft_of(request)), slug(name)
         if wrong := list(extra_problems(config)):  # a token among them is not to lie in a file
             raise ConfigError("; ".join(map(str, wrong)))
         if (BUNDLED_PRESETS / f"{stem}.yaml").exists():
@@ -175,12 +157,12 @@ class LaunchActions:
 
         `key` names this press of the button: however often it comes, one run is started.
         """
-        return self._starts.begin(_key(request), _draft(request), _name(request))
+        return self._starts.begin(key_of(request), draft_of(request), name_of(request))
 
     @answered
     def start_progress(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """How far a start has come, in the form of `start_run`'s answer."""
-        return self._starts.progress(_key(request))
+        return self._starts.progress(key_of(request))
 
 
 def _model_facts(model: BuiltinModel) -> dict[str, Any]:
@@ -190,29 +172,3 @@ def _model_facts(model: BuiltinModel) -> dict[str, Any]:
         "licence": model.licence,
         "bytes": model.wheel_bytes,
     }
-
-
-def _draft(request: Mapping[str, Any]) -> Mapping[str, Any]:
-    draft = request.get("data")
-    if not isinstance(draft, Mapping):
-        raise UsageError("the request has no settings under 'data'")
-    return draft
-
-
-def _name(request: Mapping[str, Any]) -> str | None:
-    name = request.get("name")
-    return name.strip()[:100] or None if isinstance(name, str) else None
-
-
-def _key(request: Mapping[str, Any]) -> str:
-    key = request.get("key")
-    if not isinstance(key, str) or not 8 <= len(key) <= 64:
-        raise UsageError("the request has no key of 8 to 64 characters; reload the page")
-    return key
-
-
-def _valid_config(draft: Mapping[str, Any]) -> RunConfig:
-    inspected = rules.inspect(draft)
-    if inspected.config is None:
-        raise ConfigError("; ".join(str(problem) for problem in inspected.problems))
-    return inspected.config

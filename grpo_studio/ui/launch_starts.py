@@ -9,9 +9,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from grpo_studio import preflight, supervisor
+from grpo_studio import supervisor
 from grpo_studio.errors import ConfigError, StudioError, UsageError
+from grpo_studio.looks import WholeLook
 from grpo_studio.settings import Settings
+from grpo_studio.ui.readable import check_inside
 
 log = logging.getLogger(__name__)
 JOBS_KEPT = 50
@@ -73,7 +75,7 @@ class Starts:
 
     def _submit(self, job: StartJob, draft: Mapping[str, Any], name: str | None) -> None:
         try:
-            report = preflight.check(draft, self.settings)
+            report = check_inside(draft, self.settings, WholeLook(job.report))
             if report.config is None or not report.ok:
                 raise ConfigError("; ".join(str(problem) for problem in report.problems))
             job.run = supervisor.submit(report.config, self.settings, name, job.report).run_id

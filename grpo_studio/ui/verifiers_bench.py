@@ -10,15 +10,17 @@ from dataclasses import asdict
 from typing import Any
 
 from grpo_studio import config_files
-from grpo_studio.config import AlgorithmSettings, DatasetSettings, ModelSettings, RewardSettings, RunConfig
+from grpo_studio.algorithm_settings import AlgorithmSettings
+from grpo_studio.config import DatasetSettings, ModelSettings, RewardSettings, RunConfig
 from grpo_studio.data import Sample
 from grpo_studio.declaration import fields_of
 from grpo_studio.errors import DataError, StudioError, UsageError
 from grpo_studio.plots.figure import tidy
 from grpo_studio.settings import Settings
 from grpo_studio.ui.form import describe_field
+from grpo_studio.ui.jobs import Answer, Job, Jobs
 from grpo_studio.ui.launch_command import complete
-from grpo_studio.ui.verifiers_jobs import Answer, Job, Jobs
+from grpo_studio.ui.readable import require_inside
 from grpo_studio.ui.verifiers_requests import draft_of, key_of, number_of
 from grpo_studio.ui.verifiers_trust import require_sandbox
 from grpo_studio.verifiers.bench import (
@@ -84,6 +86,7 @@ class BenchActions:
         """Begin a job of `kind` gold, samples or probes: the answer says how far it is (see `Job.answer`)."""
         kind, config = request.get("kind"), draft_of(request)
         require_sandbox(self.settings, config.rewards)
+        require_inside(config, self.settings)
         if kind == "gold":
             return self._jobs.begin(key_of(request), kind, lambda job: self._gold(job, config))
         if kind == "probes":

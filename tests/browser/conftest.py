@@ -48,14 +48,15 @@ def chromium() -> Iterator[Browser]:
         browser.close()
 
 
-def start_app(home: Path) -> App:
-    """Start app.py and wait until it answers."""
+def start_app(home: Path, **env: str) -> App:
+    """Start app.py, with more of an environment where that is given, and wait until it answers."""
     port = free_port()
     environment = {
         **os.environ,
         "GRPO_STUDIO_HOME": str(home),
         "GRPO_STUDIO_CACHE": str(home / "cache"),
         "GRPO_STUDIO_PORT": str(port),
+        **env,
     }
     with (home / "app.log").open("ab") as log:
         process = subprocess.Popen(

@@ -164,7 +164,6 @@ def test_text_from_data_is_shown_as_text(launch: Launch, tiny_model: Path, tmp_p
     data.write_text("\n".join(json.dumps(row) for row in rows))
     page = launch(tiny_model)
     field(page, "dataset.source").fill(str(data))
-    field(page, "dataset.columns.prompt").fill("question")
     expect(page.locator(".launch-prompt")).to_contain_text(hostile, timeout=30_000)
     assert page.locator(".launch img, .launch script").count() == 0
     assert page.evaluate("window.hacked") is None

@@ -231,7 +231,7 @@ def test_a_run_that_can_learn_nothing_is_refused(tmp_path: Path) -> None:
     settings = ("--set", f"dataset.source={rows}")
     report = as_json(studio("check", *QUICK, *settings, "--json", home=tmp_path))
     assert [problem["field"] for problem in report["problems"]] == ["dataset.columns.answer"]
-    rows.write_text(rows.read_text().replace("answer", "gold"))
-    settings = (*settings, "--set", "dataset.columns.answer=")
+    rows.write_text(rows.read_text().replace("answer", "number"))
+    settings = (*settings, "--set", "dataset.columns.answer=-")
     unmapped = as_json(studio("check", *QUICK, *settings, "--json", home=tmp_path))
     assert [problem["field"] for problem in unmapped["problems"]] == ["rewards.0.params"]

@@ -13,17 +13,18 @@ import pytest
 import yaml
 
 from grpo_studio import config_files, supervisor
-from grpo_studio.config import DatasetSettings, RewardSettings, RunConfig
-from grpo_studio.data import DataSplits, load
+from grpo_studio.config import RewardSettings, RunConfig
 from grpo_studio.declaration import fields_of
-from grpo_studio.errors import DataError
+from grpo_studio.looks import ScanCache
 from grpo_studio.rules import inspect
 from grpo_studio.settings import BUNDLED_PRESETS, Settings
 from grpo_studio.store.folder import RunFolder
-from grpo_studio.ui.checks import Checks, DataCache
+from grpo_studio.ui.checks import Checks
 from grpo_studio.ui.form import describe_form, describe_verifier
-from grpo_studio.ui.launch_actions import LARGEST_REQUEST_BYTES, LaunchActions
+from grpo_studio.ui.launch_actions import LaunchActions
 from grpo_studio.ui.launch_command import as_yaml, command_for, complete, differences
+from grpo_studio.ui.launch_data import DataActions
+from grpo_studio.ui.launch_requests import LARGEST_REQUEST_BYTES
 from grpo_studio.ui.model_facts import model_facts
 from grpo_studio.verifiers.discovery import discover
 
@@ -37,7 +38,7 @@ def settings(tmp_path: Path) -> Settings:
 
 @pytest.fixture
 def actions(settings: Settings) -> LaunchActions:
-    return LaunchActions(settings)
+    return LaunchActions(settings, ScanCache())
 
 
 def all_fields() -> dict[str, dict[str, Any]]:
@@ -201,7 +202,9 @@ def test_a_check_answers_with_problems_beside_fields_and_derived_numbers(actions
     ],
 )
 def test_a_malformed_or_oversized_request_is_refused_in_one_line(actions: LaunchActions, request_: Any) -> None:
-    for action in (actions.check_draft, actions.preview_prompts, actions.start_run, actions.save_preset):
+    data = DataActions(actions.settings, ScanCache())
+    of_data = (data.look_at_data, data.preview_prompts, data.scan_begin)
+    for action in (actions.check_draft, actions.start_run, actions.save_preset, *of_data):
         error = action(request_)["error"]
         assert error
         assert "\n" not in error
@@ -302,30 +305,6 @@ def test_a_start_with_problems_makes_no_run(actions: LaunchActions, settings: Se
 
 
 # Checks while a person types
-
-
-def test_a_data_set_is_read_once_until_its_settings_or_its_file_change(tmp_path: Path) -> None:
-    path = tmp_path / "rows.jsonl"
-    path.write_text('{"prompt": "1 + 1?", "answer": "2"}\n' * 5)
-    read: list[str] = []
-
-    def noted(settings: DatasetSettings) -> DataSplits:
-        read.append(settings.source)
-        return load(settings)
-
-    cache = DataCache(noted)
-    settings = DatasetSettings(source=str(path), held_out=0)
-    assert cache.load(settings) is cache.load(settings.model_copy())
-    assert len(read) == 1
-    cache.load(settings.model_copy(update={"limit": 2}))
-    assert len(read) == 2
-    path.write_text('{"prompt": "2 + 2?", "answer": "4"}\n' * 6)
-    assert cache.load(settings).rows_read == 6
-    missing = DatasetSettings(source=str(tmp_path / "none.jsonl"))
-    for _ in range(2):
-        with pytest.raises(DataError):
-            cache.load(missing)
-    assert read.count(missing.source) == 2
 
 
 def test_only_the_newest_question_of_a_page_is_answered() -> None:

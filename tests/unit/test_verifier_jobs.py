@@ -8,8 +8,8 @@ from typing import Any
 
 from grpo_studio.errors import VerifierError
 from grpo_studio.settings import Settings
+from grpo_studio.ui.jobs import AT_ONCE, Job, Jobs
 from grpo_studio.ui.verifiers_bench import BenchActions
-from grpo_studio.ui.verifiers_jobs import AT_ONCE, Job, Jobs
 
 
 def test_a_key_begins_one_job_however_often_it_comes() -> None:

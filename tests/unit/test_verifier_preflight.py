@@ -115,9 +115,9 @@ def test_given_columns_need_no_column_of_the_data(checked: Check, add: Callable[
     )
     assert checked([{"verifier": "mine"}]).problems == []
     report = checked([{"verifier": "mine"}], completion_tokens=7)
-    assert report.notes == [
-        "mine is given the completion's length in tokens as 'completion_tokens', not the data set's own column of that name"
-    ]
+    [note] = report.notes
+    assert "the column completion_tokens is passed to verifiers as dataset_completion_tokens" in note
+    assert "the completion's length in tokens" in note
 
 
 def test_no_readable_gold_is_a_problem(checked: Check) -> None:
@@ -138,7 +138,7 @@ def test_some_unreadable_golds_are_counted_with_their_rows(checked: Check) -> No
     report = checked([{"verifier": "math_numeric"}], golds=golds)
     assert report.ok
     [note] = report.notes
-    assert note.startswith("math_numeric cannot read the gold of 2 of the 30 rows looked at (training rows 5, 21)")
+    assert note.startswith("math_numeric cannot read the gold of 2 of the 30 rows looked at (rows 5, 21)")
 
 
 @pytest.mark.parametrize("gold", [12, 12.0, -3, 0, ["12", "twelve"], "12"])
@@ -178,7 +178,7 @@ def test_a_part_of_an_ensemble_is_checked_as_well(checked: Check, add: Callable[
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"model": "/nowhere/model"}, "there is no folder /nowhere/model"),
+        ({"model": "/nowhere/model"}, "there is no folder or file /nowhere/model"),
         ({"model": "builtin:smollm2-135m-instruct"}, "writes text and scores none"),
         ({}, "needs the param 'model'"),
         ({"model": "{writes}"}, "it is no sequence-classification model (its config says LlamaForCausalLM)"),

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import random
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from grpo_studio.config import BUILTIN_DATASET, DatasetSettings
+from grpo_studio.data.made.params import quoted, read_params, whole_numbers
+from grpo_studio.data.rows import Row
+from grpo_studio.declaration import Section, setting
 from grpo_studio.errors import DataError
-from grpo_studio.naming import nearest_names
 
-Row = Mapping[str, Any]
 HELD_OUT_SHARE = 5
 """Of the distinct questions, one in this many is set apart for evaluation."""
 SHUFFLE_SEED = 20
@@ -38,22 +37,29 @@ LEVELS: dict[int, Level] = {
 OPERATIONS: dict[str, Callable[[int, int], int]] = {"+": int.__add__, "-": int.__sub__, "x": int.__mul__}
 
 
+class ArithmeticParams(Section):
+    levels: str | None = setting(
+        None,
+        "Levels",
+        f"Which of the levels 1 to {max(LEVELS)}, such as 2 or 1-3. Empty: those of dataset.config, else level 1.",
+        main=True,
+    )
+
+
 def builtin_rows(settings: DatasetSettings) -> tuple[list[Row], list[Row], int]:
     """Train and held-out rows, and how many there are in all, of `builtin:arithmetic`, in a fixed mixed order.
 
-    Which questions are held out follows from the question alone, and a + b goes with b + a: so no run ever trains on
-    what another run is tested on.
+    Which questions are held out follows from the question and `held_out_seed` alone, and a + b goes with b + a: so no
+    run ever trains on what another run is tested on.
 
     Raises:
-        DataError: an unknown built-in name or level.
+        DataError: an unknown level or setting.
     """
-    if settings.source != BUILTIN_DATASET:
-        raise DataError(
-            f"no built-in data set {settings.source!r}; {nearest_names(settings.source, [BUILTIN_DATASET])}"
-        )
-    questions = [(*pair, level) for level in parse_levels(settings.config) for pair in LEVELS[level].pairs()]
+    levels = _levels(settings)
+    questions = [(*pair, level) for level in levels for pair in LEVELS[level].pairs()]
     shuffled = random.Random(SHUFFLE_SEED).sample(questions, len(questions))
-    rows = [(_arithmetic_row(*question), _is_held_out(*question[:3])) for question in shuffled]
+    salt = str(settings.held_out_seed or "")
+    rows = [(_arithmetic_row(*question), _is_held_out(salt, *question[:3])) for question in shuffled]
     held_out = [row for row, out in rows if out][: settings.held_out]
     return [row for row, out in rows if not out][: settings.limit], held_out, len(rows)
 
@@ -64,21 +70,27 @@ def parse_levels(text: str | None) -> list[int]:
     Raises:
         DataError: it is no such list, or names a level that does not exist.
     """
-    levels: list[int] = []
-    for part in (text or "1").replace(" ", "").split(","):
-        match = re.fullmatch(r"(\d{1,3})(?:-(\d{1,3}))?", part)
-        found = range(int(match[1]), int(match[2] or match[1]) + 1) if match else range(0)
-        if not found or any(level not in LEVELS for level in found):
-            raise DataError(
-                f"{text!r} is no level of {BUILTIN_DATASET}; give numbers from 1 to {max(LEVELS)}, such as 2 or 1-3"
-            )
-        levels.extend(found)
-    return sorted(set(levels))
+    levels = whole_numbers(text or "1")
+    if levels is None or not set(levels) <= set(LEVELS):
+        raise DataError(
+            f"{quoted(text)} is no level of {BUILTIN_DATASET}; give numbers from 1 to {max(LEVELS)}, such as 2 or 1-3"
+        )
+    return levels
 
 
-def _is_held_out(left: int, sign: str, right: int) -> bool:
+def _levels(settings: DatasetSettings) -> list[int]:
+    asked = read_params(ArithmeticParams, settings).levels
+    levels = parse_levels(asked or settings.config)
+    if asked and settings.config and parse_levels(settings.config) != levels:
+        raise DataError(
+            f"dataset.params.levels is {quoted(asked)}, dataset.config {quoted(settings.config)}; set only one of them"
+        )
+    return levels
+
+
+def _is_held_out(salt: str, left: int, sign: str, right: int) -> bool:
     low, high = sorted((left, right)) if sign in "+x" else (left, right)
-    digest = hashlib.sha256(f"{low}{sign}{high}".encode()).digest()
+    digest = hashlib.sha256(f"{salt}{low}{sign}{high}".encode()).digest()
     return digest[0] % HELD_OUT_SHARE == 0
 
 

@@ -9,17 +9,18 @@ import { makeForm } from "./launch_form.js";
 import { makeHead } from "./launch_head.js";
 import { FieldIndex } from "./launch_index.js";
 import { countText, makePanel } from "./launch_panel.js";
+import { makeScan } from "./launch_scan.js";
 import { makeSheet } from "./launch_sheet.js";
 
 const SLOW_MS = 1200; // a check that takes longer than this takes Start away until it is done
 
 /** context: {main (element to fill), server, words (strings of this page), frame (strings of the frame)} */
-export async function start({ main, server, words }) {
+export async function start({ main, server, words, base }) {
   const message = h("section", { class: "card launch-wait", role: "status" }, words.loading);
   replace(main, message);
   const described = await describe(server, message, words);
   if (described.presets.length === 0) return (message.textContent = words.no_presets);
-  build(main, server, words, described);
+  build({ main, server, words, base, described });
 }
 
 /** Ask until there is an answer: the server may only just be coming up. */
@@ -37,7 +38,7 @@ async function describe(server, message, words) {
   }
 }
 
-function build(main, server, words, described) {
+function build({ main, server, words, base, described }) {
   const draft = new Draft(described.presets, described.first_preset);
   const index = new FieldIndex();
   let problems = [];
@@ -45,14 +46,19 @@ function build(main, server, words, described) {
   let slow = null;
   const distribute = () => index.distribute(problems);
   const titleOf = titlesOf(described, words);
-  const context = { titleOf, server, words, described, draft, index, lastReport: () => last, redistribute: distribute };
+  const setField = (name, value) => {
+    draft.set(name, value);
+    index.entries.get(name)?.control.sync?.();
+  };
+  const context = { titleOf, server, words, base, described, draft, index, setField, lastReport: () => last, redistribute: distribute };
   const form = makeForm(context);
   const actions = makeActions(context);
   const goTo = (field) => {
     sheet.close();
     index.goTo(field);
   };
-  const panel = makePanel({ words, draft, goTo, titleOf }, actions);
+  const scan = makeScan(context, () => checker.now());
+  const panel = makePanel({ words, draft, setField, goTo, titleOf }, scan, actions);
   const sheet = makeSheet({ panel: panel.root, startButton: actions.barButton, words });
 
   const checker = makeChecker(server, draft, {
@@ -72,10 +78,11 @@ function build(main, server, words, described) {
       const line = report.ok ? words.ready : countText(problems.length, words);
       sheet.status(line, !report.ok);
       actions.allow(report.ok, reasonFor(problems, context));
+      scan.consider(report);
     },
     previewing: () => panel.prompts.stale(),
     previewKept: () => panel.prompts.again(),
-    preview: (answer) => (answer.error ? panel.prompts.say(answer.error) : panel.prompts.show(answer.prompts)),
+    preview: (answer) => (answer.error ? panel.prompts.say(answer.error) : panel.prompts.show(answer.prompts, answer.gold_asked)),
     lost() {
       clearTimeout(slow);
       panel.lost();
@@ -85,6 +92,7 @@ function build(main, server, words, described) {
   });
   draft.onChange((field) => {
     if (field === null) index.syncAll();
+    scan.changed();
     checker.soon();
   });
   replace(main, h("div", { class: "launch" },

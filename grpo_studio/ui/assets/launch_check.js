@@ -1,18 +1,15 @@
 // Asks the server about the draft: after a pause in typing, only the newest answer counts, typing never waits.
+// The check and the prompts are asked for side by side: prompts show while other settings are still wrong.
 
 import { within } from "./poll.js";
 
 const PAUSE_MS = 400;
 const AGAIN_MS = 3000;
-const PAGE = Math.random().toString(36).slice(2); // names this page to the server, which answers its newest question only
-
-/** Whether the prompts can be shown: only the model and the data matter to them. */
-export function canRender(report) {
-  return !report.error && report.problems.every((problem) => !/^(model|dataset)\b/.test(problem.field));
-}
+/** Names this page to the server, which answers its newest question only. */
+export const PAGE = Math.random().toString(36).slice(2);
 
 /**
- * @param handlers {checking(), report(report), previewing(), preview(answer), lost()}
+ * @param handlers {checking(), report(report), previewing(), previewKept(), preview(answer), lost()}
  * @returns {soon(), now()}
  */
 export function makeChecker(server, draft, handlers) {
@@ -30,10 +27,7 @@ export function makeChecker(server, draft, handlers) {
   async function ask(ticket) {
     const data = structuredClone(draft.data);
     try {
-      const report = await within(server.check_draft({ data, page: PAGE, ticket }), 120000);
-      if (ticket !== newest || report.superseded) return;
-      handlers.report(report);
-      if (canRender(report)) await preview(ticket, data);
+      await Promise.all([check(ticket, data), preview(ticket, data)]);
     } catch (error) {
       if (ticket !== newest) return;
       console.warn("the check got no answer", error);
@@ -42,14 +36,19 @@ export function makeChecker(server, draft, handlers) {
     }
   }
 
+  async function check(ticket, data) {
+    const report = await within(server.check_draft({ data, page: PAGE, ticket }), 120000);
+    if (ticket === newest && !report.superseded) handlers.report(report);
+  }
+
   async function preview(ticket, data) {
-    const asked = JSON.stringify([data.model, data.dataset]);
+    const asked = JSON.stringify([data.model, data.dataset, data.algorithm?.extra]);
     if (asked === previewed) return handlers.previewKept();
     handlers.previewing();
-    const answer = await within(server.preview_prompts({ data }), 120000);
-    if (ticket !== newest) return;
+    const answer = await within(server.preview_prompts({ data, page: PAGE, ticket }), 120000);
+    if (ticket !== newest || answer.superseded) return undefined;
     previewed = answer.error ? null : asked;
-    handlers.preview(answer);
+    return handlers.preview(answer);
   }
 
   return { soon, now: () => soon(0) };

@@ -1,107 +1,119 @@
-// Card 2: where the questions come from. What is asked for follows from the kind of source.
+// Card 2: where the questions come from and how they are used. What is asked for follows from the kind of source.
 
 import { h } from "./dom.js";
-import { makeCard } from "./launch_folds.js";
-import { moreBelow } from "./launch_sections.js";
+import { makeUpload } from "./launch_data_upload.js";
+import { makeLevels, readLevels } from "./launch_data_levels.js";
+import { makeLooker } from "./launch_data_look.js";
+import { makeMade } from "./launch_data_made.js";
+import { makeTemplates } from "./launch_data_templates.js";
+import { makeCard, makeFoldRow } from "./launch_folds.js";
+import { makeMapping } from "./launch_mapping.js";
+import { fieldsOf } from "./launch_sections.js";
 
-const FILE = /\.(jsonl?|csv|parquet)$/i;
+export { readLevels };
 
-/** built-in, file or hub, by the form of the text alone, as the server reads it. */
+const FILE = /\.(jsonl?|ndjson|csv|tsv|parquet)(\.gz)?$/i;
+const OPEN = ["dataset.source", "dataset.prompt_template", "dataset.system_prompt"];
+const FROM_HUB = ["dataset.config", "dataset.split", "dataset.streaming"];
+const COLUMNS = ["dataset.columns.prompt", "dataset.columns.answer"];
+const LEVELED = "builtin:arithmetic";
+
+/** builtin, reasoning_gym, file or hub, by the form of the text alone, as the server reads it. */
 export function sourceKind(source) {
   const text = String(source ?? "").trim();
   if (text.startsWith("builtin:")) return "builtin";
+  if (text.startsWith("reasoning_gym:")) return "reasoning_gym";
   if (FILE.test(text) || /^[/.~]/.test(text)) return "file";
   return "hub";
 }
 
 export function makeDataCard(context, number, section) {
-  const { draft, words, described, index } = context;
+  const { draft, words, described, index, setField } = context;
   const card = makeCard(number, section.name, section.title, draft);
-  const options = {
-    "dataset.prompt_template": { rows: 1, placeholder: "{prompt}" },
-    "dataset.config": { help: words.config_help },
-  };
-  card.body.append(...moreBelow(context, card, section, section.fields, options));
-  const levels = levelPicker(context);
-  const control = (name) => index.entries.get(name).control.root;
-  control("dataset.source").after(control("dataset.prompt_template"));
-  control("dataset.prompt_template").classList.remove("launch-wide");
-  control("dataset.config").after(levels.root);
+  const parts = makeFields(context, card, section);
+  const upload = makeUpload(context, card.root, (path) => setField("dataset.source", path));
+  const templates = makeTemplates(context);
+  const levels = makeLevels(context);
+  const made = makeMade(context);
+  const mapping = makeMapping(context, card.open, parts);
+  const looker = makeLooker(context, mapping);
+  const control = (name) => index.entries.get(name).control;
+
   const tag = h("span", { class: "launch-tag" });
-  control("dataset.source").querySelector(".launch-field-head label").append(tag);
-  let before = sourceKind(draft.get("dataset.source"));
+  const source = control("dataset.source").root;
+  source.querySelector(".launch-field-head label").append(tag);
+  source.querySelector(".launch-field-head").append(upload.button);
+  source.append(upload.line);
+  const prompts = OPEN.slice(1).map((name) => control(name).root);
+  for (const root of [source, ...prompts]) root.classList.remove("launch-wide");
+  const body = h("div", { class: "launch-grid" },
+    source, h("div", { class: "launch-said" }, prompts), templates.root, parts.hub, levels.root, made.root, mapping.root);
+  card.body.append(body, parts.more);
+
+  let before = draft.get("dataset.source");
   const refresh = (field = null) => {
     const kind = sourceKind(draft.get("dataset.source"));
-    const left = field === "dataset.source" && before === "builtin" && kind !== "builtin";
-    before = kind;
-    // Levels mean nothing to another source; as its configuration they would only be in the way.
-    if (left && /^[\d,\s-]+$/.test(draft.get("dataset.config") ?? "")) {
-      draft.set("dataset.config", null);
-      index.entries.get("dataset.config").control.sync();
-    }
-    const leveled = kind === "builtin" && Object.keys(described.levels).length > 0;
+    if (field === "dataset.source") forgetSettings(before, draft, setField);
+    before = draft.get("dataset.source");
+    const leveled = before === LEVELED && Object.keys(described.levels).length > 0;
     tag.textContent = words.kinds[kind];
     levels.root.hidden = !leveled;
     levels.sync();
-    control("dataset.config").classList.toggle("launch-only-problems", leveled);
-    control("dataset.config").hidden = kind === "file";
-    control("dataset.split").hidden = kind !== "hub";
-    for (const name of ["dataset.columns.prompt", "dataset.columns.answer"]) control(name).hidden = kind === "builtin";
+    templates.sync();
+    made.show(!leveled && (kind === "builtin" || kind === "reasoning_gym") ? before : null);
+    parts.place(kind, leveled);
+    if (field === null || /^dataset\.(source|config|split|params|columns|streaming)/.test(field)) looker.soon(kind);
   };
   refresh();
   return { ...card, name: section.name, refresh };
 }
 
-/** The levels of the built-in data set as buttons; the setting stays the text that the command line takes. */
-function levelPicker({ draft, words, described }) {
-  const buttons = Object.entries(described.levels).map(([level, title]) =>
-    h(
-      "button",
-      {
-        type: "button",
-        class: "launch-chip",
-        data: { level },
-        "aria-pressed": "false",
-        onclick: () => toggle(Number(level)),
-      },
-      h("b", {}, level),
-      ` ${title}`,
-    ),
-  );
-  const toggle = (level) => {
-    const chosen = new Set(readLevels(draft.get("dataset.config")));
-    if (chosen.has(level)) chosen.delete(level);
-    else chosen.add(level);
-    // The last one stays: a run needs questions.
-    if (chosen.size > 0) draft.set("dataset.config", writeLevels([...chosen]));
+/** What was set for one source would be wrong, or mean something else, for the next one. */
+function forgetSettings(before, draft, setField) {
+  const now = draft.get("dataset.source");
+  if (before === now) return;
+  for (const name of COLUMNS) if (draft.get(name) !== null) setField(name, null);
+  if (Object.keys(draft.get("dataset.params") ?? {}).length) setField("dataset.params", {});
+  // Levels mean nothing to another source; as its configuration they would only be in the way.
+  if (before === LEVELED && /^[\d,\s-]+$/.test(draft.get("dataset.config") ?? "")) setField("dataset.config", null);
+}
+
+/** All fields of the section as controls: those of the open part, those of a Hub source, and the rest under "More". */
+function makeFields(context, card, section) {
+  const { draft, words, index } = context;
+  const row = makeFoldRow(words.more, draft);
+  const content = h("div", { class: "launch-grid" });
+  const fold = row.add(`${section.name}-more`, words.more, content);
+  const inMore = () => {
+    card.open();
+    fold.open();
   };
-  const sync = () => {
-    const chosen = readLevels(draft.get("dataset.config"));
-    for (const button of buttons) button.setAttribute("aria-pressed", String(chosen.includes(Number(button.dataset.level))));
+  const options = {
+    "dataset.prompt_template": { rows: 1, placeholder: "{prompt}", help: "" },
+    "dataset.system_prompt": { rows: 1, placeholder: words.empty, help: "" },
+    "dataset.config": { help: words.config_help },
+    "dataset.streaming": { help: words.streaming_help },
   };
-  const root = h(
-    "div",
-    { class: "launch-field launch-span", role: "group", "aria-label": words.levels },
-    h("div", { class: "launch-field-head" }, h("span", { class: "launch-label" }, words.levels)),
-    h("div", { class: "launch-chips" }, buttons),
-  );
-  return { root, sync };
+  const first = (field) => OPEN.includes(field.name);
+  fieldsOf(section.fields.filter(first), context, card.open, options);
+  const rest = fieldsOf(section.fields.filter((field) => !first(field)), context, inMore, options);
+  content.append(...rest.map((control) => control.root));
+  const hub = h("div", { class: "launch-grid launch-three launch-span" });
+  const root = (name) => index.entries.get(name).control.root;
+  return {
+    hub,
+    more: row.root,
+    reveal: inMore,
+    place(kind, leveled) {
+      const place = kind === "hub" ? hub : content;
+      if (root("dataset.split").parentNode !== place) (kind === "hub" ? place.append : place.prepend).apply(place, FROM_HUB.map(root));
+      hub.hidden = kind !== "hub";
+      root("dataset.config").classList.toggle("launch-only-problems", leveled);
+      root("dataset.config").hidden = kind === "file" || (kind !== "hub" && !leveled);
+      root("dataset.split").hidden = kind !== "hub";
+      root("dataset.streaming").hidden = kind !== "hub" && kind !== "file";
+      root("dataset.params").hidden = kind === "hub" || kind === "file" || leveled;
+      for (const name of COLUMNS) root(name).hidden = leveled;
+    },
+  };
 }
-
-/** "1,3-4" -> [1, 3, 4]; empty means 1. */
-export function readLevels(text) {
-  const found = [];
-  for (const part of String(text ?? "1").replaceAll(" ", "").split(",")) {
-    const match = /^(\d{1,3})(?:-(\d{1,3}))?$/.exec(part || "1");
-    if (!match) continue;
-    for (let level = Number(match[1]); level <= Number(match[2] ?? match[1]); level += 1) found.push(level);
-  }
-  return found;
-}
-
-function writeLevels(levels) {
-  const sorted = levels.sort((a, b) => a - b);
-  const whole = sorted.length > 1 && sorted.at(-1) - sorted[0] === sorted.length - 1;
-  return whole ? `${sorted[0]}-${sorted.at(-1)}` : sorted.join(",");
-}
-

@@ -1,6 +1,7 @@
 // One setting as a labelled control with help and a place for its problems. Knows the draft, not the server.
 
 import { h, say } from "./dom.js";
+import { makeHints } from "./launch_hints.js";
 import { attachSuggestions } from "./launch_suggest.js";
 import { parsed, shown } from "./launch_text.js";
 
@@ -13,7 +14,7 @@ let serial = 0;
  * @param binding {get(), set(value), isPreset()} where its value lives
  * @param words the page's strings
  * @param options {title, suggestions: [{value, note}], placeholder, help}
- * @returns {root, input, sync(), showProblems(list), focus()}
+ * @returns {root, input, suggest, sync(), showProblems(list), focus()} `suggest` only with suggestions
  */
 export function makeField(field, binding, words, options = {}) {
   const id = `launch-field-${++serial}`;
@@ -25,17 +26,20 @@ export function makeField(field, binding, words, options = {}) {
   const title = h("label", { class: "launch-label", for: id }, options.title ?? field.title);
   if (field.not_yet) title.append(h("span", { class: "launch-tag" }, words.not_yet));
   const changed = h("span", { class: "launch-changed", title: words.changed_note, hidden: true }, words.changed);
-  const heading = h("div", { class: "launch-field-head" }, title, changed);
+  const hints = makeHints(field, id, options.title ?? field.title, words);
+  const heading = h("div", { class: "launch-field-head" }, h("span", { class: "launch-field-name" }, title, hints?.button), changed);
   const kind = field.kind === "textarea" || field.kind === "map" ? " launch-wide" : "";
   const root = h("div", { class: `launch-field launch-kind-${field.kind}${kind}` });
   const holder = h("div", { class: "launch-control" }, input);
   root.dataset.field = field.name;
   if (field.kind === "bool" && !field.nullable) root.append(h("div", { class: "launch-switch" }, holder, heading), help, problem);
   else root.append(heading, holder, help, problem);
+  if (hints) hints.attach(root);
   help.hidden = help.textContent === "";
   if (help.title) input.title = help.title;
   input.setAttribute("aria-describedby", `${id}-help ${id}-problem`);
-  if (options.suggestions?.length) attachSuggestions(input, holder, options.suggestions, options.suggestLabel ?? field.title);
+  const rows = options.suggestions ?? [];
+  const suggest = rows.length ? attachSuggestions(input, holder, rows, options.suggestLabel ?? field.title) : null;
 
   const sync = () => {
     const value = binding.get();
@@ -52,6 +56,7 @@ export function makeField(field, binding, words, options = {}) {
   return {
     root,
     input,
+    suggest,
     sync,
     focus: () => input.focus(),
     showProblems: (problems) => showProblems(problems, problem, input),

@@ -3,8 +3,10 @@
 import { h, say } from "./dom.js";
 import { makeDataCard } from "./launch_data.js";
 import { makeCard, makeFoldRow } from "./launch_folds.js";
+import { makeModelCard } from "./launch_model.js";
 import { makeRewardsCard } from "./launch_rewards.js";
-import { fieldsOf, moreBelow } from "./launch_sections.js";
+import { fieldsOf } from "./launch_sections.js";
+import { searchFrom } from "./launch_search.js";
 import { summaryOf } from "./launch_summary.js";
 
 const OWN_CARD = ["model", "dataset", "rewards"];
@@ -14,13 +16,14 @@ export function makeForm(context) {
   const { described, words, draft } = context;
   const sections = new Map(described.form.sections.map((section) => [section.name, section]));
   const cards = [
-    plainCard(context, 1, sections.get("model")),
+    makeModelCard(context, 1, sections.get("model")),
     makeDataCard(context, 2, sections.get("dataset")),
     makeRewardsCard(context, 3, sections.get("rewards")),
     trainingCard(context, 4, described.form.sections.filter((section) => !OWN_CARD.includes(section.name))),
   ];
+  searchFrom(context);
   const showSummaries = (report = null) => {
-    for (const card of cards) card.summary.textContent = summaryOf(card.name, draft, described, words, report);
+    for (const card of cards) card.summary.textContent = summaryOf(card.name, draft, described, words, report, context.modelFacts());
   };
   draft.onChange((field) => {
     showSummaries(context.lastReport());
@@ -32,13 +35,6 @@ export function makeForm(context) {
     showReport: showSummaries,
     markProblems: (fields) => cards.forEach((card) => card.markProblems?.(fields)),
   };
-}
-
-/** A card with its main settings open and the others under "More". */
-function plainCard(context, number, section) {
-  const card = makeCard(number, section.name, section.title, context.draft);
-  card.body.append(...moreBelow(context, card, section, section.fields));
-  return { ...card, name: section.name };
 }
 
 /** Card 4: the main numbers open, every further section of RunConfig as a fold. */

@@ -2,16 +2,16 @@
 
 import { h, replace, say } from "./dom.js";
 import { number } from "./format.js";
-import { canRender } from "./launch_check.js";
 import { makePrompts } from "./launch_prompts.js";
 import { short } from "./launch_text.js";
 
 /**
- * @param context {words, draft, goTo(field), titleOf(field)}
+ * @param context {words, draft, setField(name, value), goTo(field), titleOf(field)}
+ * @param scan {root} what is known of the whole data set
  * @param actions {root} the buttons below
  * @returns {root, status, checking(), report(report), lost(), prompts}
  */
-export function makePanel({ words, draft, goTo, titleOf }, actions) {
+export function makePanel({ words, draft, setField, goTo, titleOf }, scan, actions) {
   const prompts = makePrompts(words);
   const status = h("span", { class: "launch-status" }, words.checking);
   const tiles = makeTiles(words);
@@ -22,7 +22,7 @@ export function makePanel({ words, draft, goTo, titleOf }, actions) {
   prompts.say(words.prompt_waits);
   const root = h("aside", { class: "card launch-panel", id: "launch-panel", "aria-label": words.before },
     h("div", { class: "launch-panel-head" }, h("h2", {}, words.before), status),
-    h("div", { class: "launch-panel-scroll" }, prompts.root, tiles.root, problemArea, notes),
+    h("div", { class: "launch-panel-scroll" }, prompts.root, tiles.root, problemArea, scan.root, notes),
     actions.root);
   return {
     root,
@@ -38,10 +38,9 @@ export function makePanel({ words, draft, goTo, titleOf }, actions) {
       tiles.show(report.derived ?? {}, draft);
       // Only a change is put in, as only a change should be read out.
       const found = JSON.stringify(report.problems);
-      if (found !== told) replace(problems, report.problems.map((problem) => problemItem(problem, goTo, titleOf)));
+      if (found !== told) replace(problems, report.problems.map((problem) => problemItem(problem, { goTo, titleOf, setField, words })));
       told = found;
-      replace(notes, (report.notes ?? []).map((note) => h("li", {}, note)));
-      if (!canRender(report)) prompts.blocked(words.prompt_after_problems);
+      replace(notes, notesOf(report).map((note) => h("li", {}, note)));
     },
     lost() {
       status.textContent = words.lost;
@@ -49,16 +48,25 @@ export function makePanel({ words, draft, goTo, titleOf }, actions) {
   };
 }
 
+/** Notes but for those that stand among the findings of the scan. */
+function notesOf({ notes = [], scan }) {
+  const found = (scan?.findings ?? []).map((finding) => finding.message);
+  return notes.filter((note) => !found.some((message) => note.startsWith(message)));
+}
+
 export function countText(count, words) {
   return say(count === 1 ? words.one_problem : words.many_problems, { count });
 }
 
-function problemItem(problem, goTo, titleOf) {
+/** Rows that stop a run can be left out at a click. */
+function problemItem(problem, { goTo, titleOf, setField, words }) {
+  const leave = words.leave_out[problem.field];
   const link = h("a", { href: "#page", class: "launch-problem-link", onclick: (event) => {
     event.preventDefault();
     goTo(problem.field);
   } }, h("span", { class: "launch-problem-field", title: problem.field }, titleOf(problem.field)), ` ${problem.message}`);
-  return h("li", {}, link, h("span", { class: "launch-problem-fix" }, problem.fix));
+  return h("li", {}, link, h("span", { class: "launch-problem-fix" }, problem.fix),
+    leave && h("button", { type: "button", class: "launch-chip", onclick: () => setField(problem.field, "leave_out") }, leave));
 }
 
 /** Six numbers that follow from the settings; a number that cannot be known yet is a dash, in its place. */

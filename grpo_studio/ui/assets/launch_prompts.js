@@ -3,11 +3,9 @@
 import { h, replace, say } from "./dom.js";
 import { grouped } from "./format.js";
 
-// <|im_start|>, <s>, </s>, <bos>, <start_of_turn>, <|begin▁of▁sentence|>, [INST], [/INST]
-const SPECIAL = /<[|｜][^<>\s]{1,60}[|｜]>|<\/?(?:s|bos|eos|pad|unk|think|start_of_turn|end_of_turn)>|\[\/?INST\]/g;
-const LONGEST = 4000;
+const KINDS = { special: "launch-special", control: "launch-control-char" };
 
-/** @returns {root, show(prompts), wait(text)} */
+/** @returns {root, show(prompts, asked), again(), stale(), say(text)} `asked`: the gold is not chosen yet */
 export function makePrompts(words) {
   const text = h("pre", { class: "launch-prompt", tabindex: "0", "aria-label": words.prompt_label });
   const facts = h("span", { class: "launch-prompt-facts" });
@@ -17,14 +15,17 @@ export function makePrompts(words) {
   const bar = h("div", { class: "launch-prompt-bar" }, facts, h("span", { class: "launch-flips" }, back, where, next));
   let prompts = [];
   let at = 0;
+  let goldAsked = false;
   const move = (step) => {
     at = (at + step + prompts.length) % prompts.length;
     draw();
   };
   const draw = () => {
     const prompt = prompts[at];
-    replace(text, coloured(prompt.text));
-    const gold = prompt.answer === null ? words.no_gold : say(words.gold, { answer: cut(prompt.answer, 60) });
+    replace(text, prompt.parts.map(([part, kind]) => (KINDS[kind] ? h("span", { class: KINDS[kind], title: words.part_notes[kind] }, part) : part)));
+    text.scrollTop = 0;
+    const answer = prompt.gold ?? prompt.answer;
+    const gold = goldAsked ? words.gold_asked : answer === null ? words.no_gold : say(words.gold, { answer: cut(answer, 60) });
     facts.textContent = `${gold} · ${say(words.prompt_tokens, { count: grouped(prompt.tokens) })}`;
     facts.title = prompt.answer === null ? "" : cut(prompt.answer, 1000);
     where.textContent = say(words.prompt_of, { number: at + 1, count: prompts.length });
@@ -36,41 +37,26 @@ export function makePrompts(words) {
   });
   const root = h("div", { class: "launch-prompts" }, text, bar);
   bar.hidden = true;
-  const tell = (message) => {
-    prompts = [];
-    at = 0;
-    bar.hidden = true;
-    text.classList.remove("launch-stale");
-    replace(text, h("span", { class: "launch-prompt-empty" }, message));
-  };
-  const stale = () => text.classList.toggle("launch-stale", prompts.length > 0);
   return {
     root,
-    show(found) {
+    show(found, asked) {
       prompts = found;
-      at = Math.min(at, found.length - 1);
-      draw();
+      goldAsked = asked;
+      at = Math.max(0, Math.min(at, found.length - 1));
+      if (found.length) draw();
     },
-    again: () => (prompts.length ? draw() : null),
+    again: () => text.classList.remove("launch-stale"),
     /** What is shown may be out of date: keep it, paler. */
-    stale,
+    stale: () => text.classList.toggle("launch-stale", prompts.length > 0),
     /** No prompts: say why, or what will appear. */
-    say: tell,
-    /** They cannot be made now: older ones stay, paler. */
-    blocked: (message) => (prompts.length ? stale() : tell(message)),
+    say(message) {
+      prompts = [];
+      at = 0;
+      bar.hidden = true;
+      text.classList.remove("launch-stale");
+      replace(text, h("span", { class: "launch-prompt-empty" }, message));
+    },
   };
-}
-
-function coloured(text) {
-  const nodes = [];
-  const whole = cut(text, LONGEST);
-  let last = 0;
-  for (const match of whole.matchAll(SPECIAL)) {
-    nodes.push(whole.slice(last, match.index), h("span", { class: "launch-special" }, match[0]));
-    last = match.index + match[0].length;
-  }
-  nodes.push(whole.slice(last));
-  return nodes;
 }
 
 function cut(text, longest) {

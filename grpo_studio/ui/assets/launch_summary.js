@@ -5,23 +5,23 @@ import { say } from "./dom.js";
 import { readLevels, sourceKind } from "./launch_data.js";
 import { shown, short } from "./launch_text.js";
 
-export function summaryOf(card, draft, described, words, report) {
-  const parts = { model, dataset, rewards, algorithm }[card](draft, described, words, report ?? {});
+/** @param known what is known of the draft's model (its card), or null */
+export function summaryOf(card, draft, described, words, report, known = null) {
+  const parts = { model, dataset, rewards, algorithm }[card](draft, described, words, card === "model" ? known ?? {} : report ?? {});
   return parts.filter(Boolean).join(" · ");
 }
 
-function model(draft, described, words, report) {
+function model(draft, described, words, known) {
   const id = String(draft.get("model.id") ?? "");
-  const known = described.models[id];
-  // Facts of the report are those of the model that was checked, which may not be this one any more.
-  const facts = report.modelId === id ? report.model ?? {} : {};
-  const parameters = facts.parameters ?? known?.parameters;
+  const builtin = described.models[id];
+  const parameters = known.parameters ?? builtin?.parameters;
+  const template = { none: words.summary.no_chat_template, plain: words.summary.plain_text }[known.chat_template] ?? words.summary.chat_template;
   return [
-    known?.title ?? lastPart(id),
+    builtin?.title ?? lastPart(id),
     parameters ? say(words.summary.parameters, { count: short(parameters) }) : null,
-    draft.get("model.dtype"),
-    "chat_template" in facts ? (facts.chat_template ? words.summary.chat_template : words.summary.no_chat_template) : null,
-    facts.context_length ? say(words.summary.context, { count: grouped(facts.context_length) }) : null,
+    known.dtype ?? draft.get("model.dtype"),
+    known.chat_template ? template : null,
+    known.context_length ? say(words.summary.context, { count: grouped(known.context_length) }) : null,
   ];
 }
 

@@ -23,12 +23,7 @@ def read_bench_rows(settings: DatasetSettings) -> BenchRows:
     Raises:
         DataError: the source cannot be read or lacks a mapped column.
     """
-    if data.is_made(settings.source):
-        splits = data.load(settings)
-        samples = (*splits.train, *splits.held_out)
-        return BenchRows(samples, tuple(range(1, len(samples) + 1)))
-    rows = data.read_rows(settings)[: settings.limit]
-    mapping = data.map_columns(rows, settings.columns, settings.source)
-    made = (data.to_sample(row, settings, mapping, number) for number, row in enumerate(rows, 1))
-    samples = tuple(sample for sample in made if sample is not None)
-    return BenchRows(samples, tuple(sample.row for sample in samples))
+    everything = settings if data.is_made(settings.source) else settings.model_copy(update={"held_out": 0})
+    splits = data.load(everything)
+    samples = sorted((*splits.train, *splits.held_out), key=lambda sample: sample.row)
+    return BenchRows(tuple(samples), tuple(sample.row for sample in samples))

@@ -41,7 +41,11 @@ def shared_settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
 def request_(tiny_model: Path, tmp_path_factory: pytest.TempPathFactory) -> SamplingRequest:
     """Of more prompts than the data set has: three that differ."""
     rows = tmp_path_factory.mktemp("data") / "rows.jsonl"
-    rows.write_text("\n".join(json.dumps({"prompt": text, "answer": {"value": 1.5}}) for text in ("1", "2", "2", "3")))
+    rows.write_text(
+        "\n".join(
+            json.dumps({"prompt": text, "answer": text, "about": {"value": 1.5}}) for text in ("1", "2", "2", "3")
+        )
+    )
     base = config(tiny_model)
     dataset = base.dataset.model_copy(update={"source": str(rows), "held_out": 0})
     return SamplingRequest.of(base.model_copy(update={"dataset": dataset}), prompts=5, per_prompt=4)
@@ -56,7 +60,7 @@ def test_each_prompt_gets_its_completions(groups: tuple) -> None:
     assert [len(group.completions) for group in groups] == [4, 4, 4]
     assert sorted(group.sample.question for group in groups) == ["What is 1?", "What is 2?", "What is 3?"]
     assert groups[0].sample.messages == ({"role": "user", "content": groups[0].sample.question},)
-    assert [group.sample.columns["answer"] for group in groups] == [{"value": 1.5}] * 3
+    assert [group.sample.columns["about"] for group in groups] == [{"value": 1.5}] * 3
     assert all(1 <= count <= 6 for group in groups for count in group.tokens)
     assert len({text for group in groups for text in group.completions}) > 1, "they are sampled, not greedy"
 

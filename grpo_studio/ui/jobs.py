@@ -1,4 +1,4 @@
-"""Long work of the Verifiers page in the background, found again by the key that a browser gave it. No gradio."""
+"""Long work of the pages in the background, found again by the key that a browser gave it. No gradio."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ class Job:
     """One piece of work: what it does now, and how it ended.
 
     `message` is a word that the page has a phrase for (waiting, reading, judging, starting), or a text for a person.
+    `wanted` is what `done` will come to; 0: not known.
     """
 
     kind: str
@@ -50,6 +51,10 @@ class Job:
         """Say how much of it is judged. Raises Cancelled when it should not go on."""
         self.report("judging", done, wanted)
 
+    def share(self, message: str, share: float) -> None:
+        """Say what part of it is done, 0 to 1. Raises Cancelled when it should not go on."""
+        self.report(message, round(1000 * min(max(share, 0.0), 1.0)), 1000)
+
     def answer(self) -> Answer:
         """The job as the page is told of it."""
         told = {"kind": self.kind, "state": self.state, "message": self.message}
@@ -60,12 +65,12 @@ Work = Callable[[Job], Answer]
 
 
 class Jobs:
-    """Jobs by key; a few judge at once, the others wait for their turn. One object serves all browsers."""
+    """Jobs by key; a few work at once, the others wait for their turn. One object serves all browsers."""
 
-    def __init__(self) -> None:
+    def __init__(self, at_once: int = AT_ONCE) -> None:
         self._jobs: OrderedDict[str, Job] = OrderedDict()
         self._lock = threading.Lock()
-        self._turn = threading.BoundedSemaphore(AT_ONCE)
+        self._turn = threading.BoundedSemaphore(at_once)
 
     def begin(self, key: str, kind: str, work: Work) -> Answer:
         """Start `work`, unless this key was begun already."""
@@ -103,7 +108,7 @@ class Jobs:
 
     @contextmanager
     def turn(self, job: Job) -> Iterator[None]:
-        """Wait until there is room for one more that judges, and take it."""
+        """Wait until there is room for one more that works, and take it."""
         while not self._turn.acquire(timeout=0.2):
             job.report("waiting", job.done, job.wanted)
         try:
@@ -120,7 +125,7 @@ class Jobs:
         except StudioError as error:
             job.state, job.message = "failed", " ".join(str(error).split())
         except Exception as error:
-            log.exception("a check of verifiers failed")
+            log.exception("work in the background failed (%s)", job.kind)
             job.state, job.message = "failed", f"{type(error).__name__}: {error}"[:300]
         finally:
             job.ended.set()
