@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from grpo_studio.config import BUILTIN_MODEL
+from grpo_studio.config import BUILTIN_MODEL, BUILTIN_PREFIX
 from grpo_studio.errors import ModelError
 from grpo_studio.naming import nearest_names
 from grpo_studio.store.folder import slug
@@ -93,7 +93,7 @@ def locate(model_id: str, cache: Path) -> ModelLocation:
     Raises:
         ModelError: an unknown built-in name, a folder or file that is no model, or text that is neither path nor id.
     """
-    if model_id.startswith("builtin:"):
+    if model_id.startswith(BUILTIN_PREFIX):
         return _built_in(model_id, cache)
     try:
         path = Path(model_id).expanduser()
@@ -158,7 +158,7 @@ def _model_folder(path: Path) -> Path:
 
 def converted_folder(model: BuiltinModel, cache: Path) -> Path:
     """Where the converted model is kept; the name changes with the package's version."""
-    return cache / "models" / f"{model.id.removeprefix('builtin:')}-{model.version}"
+    return cache / "models" / f"{model.id.removeprefix(BUILTIN_PREFIX)}-{model.version}"
 
 
 def gguf_folder(file: Path, cache: Path) -> Path:

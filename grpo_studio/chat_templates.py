@@ -10,7 +10,7 @@ import functools
 import json
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -98,6 +98,11 @@ class Verdict:
     harmful: bool = False
     takes_system: bool = True
     after_answer: str = ""
+
+    def end_of_turn(self, special: Iterable[str]) -> str | None:
+        """The token in which an answer ends, when it is one of a model's special ones: the longest that fits."""
+        tail = self.after_answer.lstrip()
+        return max((token for token in special if token.strip() and tail.startswith(token)), key=len, default=None)
 
 
 def kind_of(choice: str | None) -> str:

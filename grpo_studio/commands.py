@@ -132,7 +132,7 @@ def _print_report(report: CheckReport) -> None:
 
 
 def _train(options: argparse.Namespace, settings: Settings) -> int:
-    report = check(_raw_settings(options, settings), settings, WholeLook(_slow_progress()))
+    report = check(_raw_settings(options, settings), settings, WholeLook(_slow_progress(), count_all=False))
     if report.config is None or not report.ok:
         if options.json:
             _print_json(report.as_dict())

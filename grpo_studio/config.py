@@ -15,8 +15,9 @@ from grpo_studio.algorithm_settings import CISPO_CLAMP, AlgorithmSettings
 from grpo_studio.declaration import Finite, Section, setting
 from grpo_studio.engine_settings import MemorySettings, RolloutSettings, ScaleSettings
 
-BUILTIN_MODEL = "builtin:smollm2-135m-instruct"
-BUILTIN_DATASET = "builtin:arithmetic"
+BUILTIN_PREFIX = "builtin:"
+BUILTIN_MODEL = f"{BUILTIN_PREFIX}smollm2-135m-instruct"
+BUILTIN_DATASET = f"{BUILTIN_PREFIX}arithmetic"
 LARGEST_DERIVED_MICRO_BATCH = 16
 LIGER_CHUNK_TOKENS = 2048
 """Liger's fused log-probs never hold more tokens than this at once, so a larger chunk saves it no memory."""

@@ -114,10 +114,15 @@ def judged(config: RunConfig, measured: Measured) -> ScanReport:
         measured.golds,
         [*problems, *_problems(config, measured, lengths, left, prompts, context), *measured.golds.problems],
         [*measured.notes, *_notes(config, measured, lengths, left, prompts), *measured.golds.notes],
-        rows | {"context_length": context, "longest_prompt": None if lengths is None else lengths.longest},
+        rows | _length_facts(context, lengths),
         measured.first,
         measured.mapping,
     )
+
+
+def _length_facts(context: int | None, lengths: PromptLengths | None) -> dict[str, int]:
+    facts = {"context_length": context, "longest_prompt": None if lengths is None else lengths.longest}
+    return {name: value for name, value in facts.items() if value is not None}
 
 
 def _columns(mapping: ColumnMapping) -> dict[str, str | None]:

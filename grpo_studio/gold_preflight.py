@@ -62,7 +62,7 @@ class Golds:
 @dataclass(frozen=True)
 class _Asked:
     report: GoldReport
-    seconds: float
+    row_seconds: float
 
 
 _asked: Remembered[_Asked] = Remembered()
@@ -139,7 +139,7 @@ class _Asking:
         first = self._first_rows()
         only = first < QUICK_ROWS or rows <= first or len(samples) <= first
         few = self._ask(samples, min(rows, first), 1.0 if only else 0.0)
-        in_time = int(SECONDS / max(few.seconds, 1e-6) * few.report.rows)
+        in_time = int(SECONDS / max(few.row_seconds, 1e-6))
         if only or in_time <= few.report.rows:
             return few.report
         return self._ask(samples, min(rows, in_time), 1.0).report
@@ -160,15 +160,17 @@ class _Asking:
         return _asked.get(self._key(asked, numbers), partial(self._answer, asked, numbers, of_the_work))
 
     def _answer(self, samples: Sequence[Sample], numbers: Sequence[int], of_the_work: float) -> _Asked:
+        marks: list[tuple[int, float]] = []
+
         def told(done: int, total: int) -> None:
+            marks.append((done, time.monotonic()))
             if self.progress is not None:
                 self.progress(of_the_work * done / max(1, total))
 
-        began = time.monotonic()
         [report] = gold_check(
             [self.reward], samples, self.settings.rewards_dirs, shown=SHOWN, numbers=numbers, progress=told
         )
-        return _Asked(report, time.monotonic() - began)
+        return _Asked(report, _row_seconds(marks))
 
     def _key(self, samples: Sequence[Sample], numbers: Sequence[int]) -> str:
         files = files_used(verifiers_used(self.reward, self.registry), self.registry)
@@ -178,6 +180,12 @@ class _Asking:
         for number, sample in zip(numbers, samples, strict=True):
             digest.update(_text_of([number, sample.question, sample.columns]))
         return digest.hexdigest()
+
+
+def _row_seconds(marks: Sequence[tuple[int, float]]) -> float:
+    """Seconds for a row, by the rows done at each time: from the second mark on, since judges take a while to start."""
+    (first, began), (last, ended) = marks[1 if len(marks) > 2 else 0], marks[-1]
+    return (ended - began) / max(1, last - first)
 
 
 def _text_of(value: Any) -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -66,7 +66,7 @@ def _facts(info: Any, repo_id: str, kind: Kind) -> RepoFacts:
         licence=_licence(info),
         files=files,
         parameters=total if isinstance(total, int) else None,
-        download_bytes=_download_bytes(files) if kind == "model" else sum(files.values()),
+        download_bytes=_bytes_of(files, model_downloads(files) if kind == "model" else tuple(files)),
     )
 
 
@@ -106,11 +106,15 @@ def _licence(info: Mapping[str, Any]) -> str | None:
     return ", ".join(map(str, named)) if isinstance(named, list) else None if named is None else str(named)
 
 
-def _download_bytes(files: Mapping[str, int]) -> int | None:
+def _bytes_of(files: Mapping[str, int], names: Sequence[str] | None) -> int | None:
+    return None if names is None else sum(files[name] for name in names)
+
+
+def model_downloads(names: Collection[str]) -> tuple[str, ...] | None:
+    """Those of a model's files that loading it fetches; None when none of them are weights that transformers loads."""
     for pattern in WEIGHT_FILES:
-        if weights := [name for name in files if pattern.fullmatch(name)]:
-            small = [name for name in files if SMALL_FILES.fullmatch(name)]
-            return sum(files[name] for name in (*weights, *small))
+        if weights := [name for name in names if pattern.fullmatch(name)]:
+            return (*weights, *(name for name in names if SMALL_FILES.fullmatch(name)))
     return None
 
 
@@ -119,20 +123,21 @@ def _is_cached(repo_id: str, revision: str | None) -> bool:
     from huggingface_hub.errors import HFValidationError
 
     try:
-        if _cached(repo_id, "config.json", revision) is None:
+        if cached_file(repo_id, "config.json", revision) is None:
             return False
         for name in WEIGHTS:
-            if _cached(repo_id, name, revision) is not None:
+            if cached_file(repo_id, name, revision) is not None:
                 return True
-            if (index := _cached(repo_id, f"{name}.index.json", revision)) is not None:
+            if (index := cached_file(repo_id, f"{name}.index.json", revision)) is not None:
                 shards = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
-                return all(_cached(repo_id, shard, revision) is not None for shard in shards)
+                return all(cached_file(repo_id, shard, revision) is not None for shard in shards)
     except (HFValidationError, OSError, ValueError, KeyError, AttributeError):
         pass  # no such id, or a damaged cache: the Hub is asked
     return False
 
 
-def _cached(repo_id: str, name: str, revision: str | None) -> Path | None:
+def cached_file(repo_id: str, name: str, revision: str | None) -> Path | None:
+    """Where a file of a model lies in the Hub's cache here; None when it does not."""
     from huggingface_hub import try_to_load_from_cache
 
     found = try_to_load_from_cache(repo_id, name, revision=revision)

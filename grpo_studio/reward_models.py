@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from grpo_studio import hub
+from grpo_studio import hub, model_files
 from grpo_studio.catalog import locate
 from grpo_studio.config import RewardSettings
 from grpo_studio.errors import ModelError
@@ -40,13 +39,8 @@ def source_of(model: str, revision: str | None, cache: Path) -> str:
         return location.id
     if location.kind == "gguf":
         raise ModelError("a GGUF file is no sequence-classification model; give a folder or a Hub id of one")
-    try:
-        architectures = json.loads((location.path / "config.json").read_text(encoding="utf-8")).get("architectures")
-    except (OSError, ValueError, AttributeError) as error:
-        reason = " ".join(str(error).split())[:200]
-        raise ModelError(
-            f"cannot read its config.json: {reason}; give the folder that save_pretrained wrote"
-        ) from error
+    named = model_files.read_json(model_files.in_folder(location.path), "config.json").get("architectures")
+    architectures = named if isinstance(named, list) else []
     if not is_classifier(architectures):
         raise ModelError(WRONG_KIND.format(found=", ".join(map(str, architectures))))
     return str(location.path)

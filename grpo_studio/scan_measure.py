@@ -21,7 +21,7 @@ from grpo_studio.data.scan import Finding, RowScan, Tally, prompt_key, sample_fi
 from grpo_studio.errors import ColumnError, DataError
 from grpo_studio.gold_preflight import QUICK_ROWS, SCAN_ROWS, Golds, read_golds
 from grpo_studio.problem import Problem, problem_of
-from grpo_studio.scan_tokens import TokenCounter, Tokens
+from grpo_studio.scan_tokens import TokenCounter, Tokens, roomy_context
 from grpo_studio.settings import Settings
 from grpo_studio.verifier_preflight import check_rewards
 
@@ -74,10 +74,17 @@ class Measured:
     problem: Problem | None = None
 
 
-def measure(config: RunConfig, settings: Settings, progress: Progress | None = None, quick: bool = False) -> Measured:
+def measure(
+    config: RunConfig,
+    settings: Settings,
+    progress: Progress | None = None,
+    quick: bool = False,
+    count_all: bool = True,
+) -> Measured:
     """Read the data set, count tokens and ask the verifiers about golds.
 
-    A data set that cannot be read is told by `problem`. With `quick` no tokenizer is loaded and few golds are read.
+    A data set that cannot be read is told by `problem`. With `quick` no tokenizer is loaded and few golds are read;
+    without `count_all` tokens are counted only when a prompt may be too long.
     """
     tell = progress or (lambda what, share: None)
     try:
@@ -91,7 +98,7 @@ def measure(config: RunConfig, settings: Settings, progress: Progress | None = N
             "they stand were looked at, not all of it"
         )
     rows = sorted((*splits.train, *splits.held_out), key=lambda sample: sample.row)
-    golds, tokens = _judge(config, settings, splits, rows, tell, quick)
+    golds, tokens = _golds_and_tokens(config, settings, rows, tell, quick, count_all)
     notes += [tokens.note] if tokens.note else []
     by_row = {} if tokens.counts is None else dict(zip((row.row for row in rows), tokens.counts, strict=True))
     prompts: dict[tuple[str, ...], int] = {}
@@ -112,6 +119,19 @@ def measure(config: RunConfig, settings: Settings, progress: Progress | None = N
     )
 
 
+def _golds_and_tokens(
+    config: RunConfig, settings: Settings, rows: Sequence[Sample], tell: Progress, quick: bool, count_all: bool
+) -> tuple[Golds, Tokens]:
+    checked = check_rewards(config, settings, rows[:FIRST_ROWS])
+    reading = partial(read_golds, settings, checked.sound, checked.registry, rows)
+    roomy = None if count_all and not quick else roomy_context(config, settings, rows)
+    if quick or roomy is not None:
+        return reading(QUICK_ROWS if quick else SCAN_ROWS, partial(tell, GOLDS)), Tokens(context=roomy)
+    with TokenCounter(config, settings) as counter:
+        # Other processes read the golds while this one loads the libraries of the tokenizer.
+        return reading(SCAN_ROWS, partial(tell, GOLDS)), counter.count(rows, partial(tell, COUNTING))
+
+
 def _wanted(config: RunConfig) -> int | None:
     wanted = config.rows_wanted()
     return None if wanted is None else min(STREAMED_ROWS, wanted)
@@ -128,6 +148,10 @@ def _read(config: RunConfig, tell: Callable[[float], None]) -> tuple[data.DataSp
     if settings.streaming and len(splits.train) < (config.rows_wanted() or 0) and len(splits.train) == STREAMED_ROWS:
         splits = replace(splits, notes=splits.notes[:-1])  # the last one tells that this is all that the run needs
     scan = RowScan(settings, splits.mapping)
+    if data.is_made(settings.source):  # some take long to make, and none has an odd row
+        scan.rows = len(splits.train) + len(splits.held_out)
+        tell(1.0)
+        return splits, scan, True
     count = min(splits.rows_read, settings.limit or splits.rows_read, *([STREAMED_ROWS] if settings.streaming else []))
     rows = open_rows(settings).rows
     for number, row in enumerate(itertools.islice(rows, count), start=1):
@@ -137,23 +161,6 @@ def _read(config: RunConfig, tell: Callable[[float], None]) -> tuple[data.DataSp
     tell(1.0)
     whole = not settings.streaming or (count == splits.rows_read and next(rows, None) is None)
     return splits, scan, whole
-
-
-def _judge(
-    config: RunConfig,
-    settings: Settings,
-    splits: data.DataSplits,
-    rows: Sequence[Sample],
-    tell: Progress,
-    quick: bool,
-) -> tuple[Golds, Tokens]:
-    """The golds, which other processes read, while the libraries of the tokenizer are loaded; then the tokens."""
-    checked = check_rewards(config, settings, splits.train[:FIRST_ROWS])
-    reading = partial(read_golds, settings, checked.sound, checked.registry, rows)
-    if quick:
-        return reading(QUICK_ROWS, partial(tell, GOLDS)), Tokens()
-    with TokenCounter(config, settings) as counter:
-        return reading(SCAN_ROWS, partial(tell, GOLDS)), counter.count(rows, partial(tell, COUNTING))
 
 
 def _side(samples: Sequence[Sample], tokens: Mapping[int, int], prompts: dict[tuple[str, ...], int]) -> Side:

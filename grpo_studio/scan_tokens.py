@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import re
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
+from grpo_studio import model_files
 from grpo_studio.catalog import locate
+from grpo_studio.chat_templates import PLAIN, template_text
 from grpo_studio.config import RunConfig
 from grpo_studio.data import Sample
 from grpo_studio.errors import ConfigError, DataError, ModelError
 from grpo_studio.hub import require_readable
+from grpo_studio.model_facts import facts_of
 from grpo_studio.problem import Problem, problem_of
+from grpo_studio.scan_verdict import context_of
 from grpo_studio.settings import Settings
+
+_SILENT = re.compile(r"\{#.*?#\}|\{%-?\s*(?:for|endfor|if|elif|else|endif)\b.*?%\}", re.DOTALL)
+"""What writes nothing in a chat template."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +38,43 @@ class Tokens:
     context: int | None = None
     note: str | None = None
     problem: Problem | None = None
+
+
+def roomy_context(config: RunConfig, settings: Settings, samples: Sequence[Sample]) -> int | None:
+    """The context of a model on this disk, where it holds all prompts and a completion even at a token for each byte.
+
+    None where that is not sure, and the tokens have to be counted: which takes libraries that load for seconds.
+    """
+    try:
+        location = locate(config.model.id, settings.cache)
+        if location.path is None or not location.ready or not location.path.is_dir():
+            return None
+        find = model_files.in_folder(location.path)
+        template = _template(config, find)
+        context = model_files.context_length(model_files.read_json(find, "config.json"))
+    except (ConfigError, ModelError):
+        return None  # told when the tokenizer is loaded
+    smallest = context_of(config, context)
+    if smallest is None:
+        return None
+    # Whatever a template writes of its own comes once a message and once around them, at most.
+    own = len(_SILENT.sub("", template))
+    longest = max(
+        (own * (len(sample.messages) + 1) + sum(map(_bytes, sample.messages)) for sample in samples),
+        default=0,
+    )
+    return context if longest + config.algorithm.max_completion_length <= smallest else None
+
+
+def _template(config: RunConfig, find: model_files.Find) -> str:
+    choice = config.model.chat_template
+    if choice is None:
+        return model_files.chat_template(find, model_files.read_json(find, "tokenizer_config.json")) or ""
+    return "" if choice == PLAIN else template_text(choice)
+
+
+def _bytes(message: Mapping[str, str]) -> int:
+    return sum(len(text.encode("utf-8", "surrogatepass")) + 2 for text in message.values())
 
 
 class TokenCounter:
@@ -71,15 +116,17 @@ class TokenCounter:
         """Tokenizer and context; None for a built-in model that was not fetched yet."""
         model = self._config.model
         location = locate(model.id, self._settings.cache)
-        if location.kind == "builtin" and not location.ready:
+        if location.kind == "builtin" and location.file is None and not location.ready:
             return None
         if location.kind == "hub":
             require_readable(location.id, "model", model.revision)
-        from grpo_studio.training.model_files import context_length
+        from grpo_studio.training.model_source import tokenizer_source
         from grpo_studio.training.tokenization import load_tokenizer
 
-        source = str(location.path or location.id)
-        return load_tokenizer(source, model.revision, model.chat_template), context_length(source, model.revision)
+        tokenizer = load_tokenizer(
+            tokenizer_source(model.id, self._settings.cache), model.revision, model.chat_template
+        )
+        return tokenizer, facts_of(model, self._settings).context_length
 
     def _parts(self, tokenizer: Any, samples: Sequence[Sample]) -> Any:
         from grpo_studio.training.tokenization import count_in_parts

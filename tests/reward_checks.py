@@ -1,4 +1,4 @@
-"""What tests of `check` share: a model that nothing loads, verifier files of a person's own, rows with golds."""
+"""What tests of `check` share: verifier files of a person's own, rows with golds."""
 
 from __future__ import annotations
 
@@ -9,14 +9,6 @@ from typing import Any
 from grpo_studio.looks import QuickLook, ScanCache
 from grpo_studio.preflight import CheckReport, check
 from grpo_studio.settings import Settings
-
-
-def writing_model(folder: Path) -> Path:
-    """A folder that holds the files of a model that writes; nothing loads it."""
-    folder.mkdir()
-    (folder / "config.json").write_text('{"architectures": ["LlamaForCausalLM"]}')
-    (folder / "model.safetensors").touch()
-    return folder
 
 
 def add_verifier(settings: Settings, name: str, source: str) -> Path:

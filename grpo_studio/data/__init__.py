@@ -3,10 +3,10 @@
 Values keep the form in which they were written, so that 007 stays 007. No torch here.
 """
 
-from grpo_studio.data.loading import DataSplits, Progress, head, load, read_rows
+from grpo_studio.data.loading import DataSplits, Progress, head, load
 from grpo_studio.data.mapping import ColumnMapping, map_columns
 from grpo_studio.data.rows import Row
-from grpo_studio.data.samples import Sample, split_messages, to_sample
+from grpo_studio.data.samples import Sample, to_sample
 from grpo_studio.data.sources import LOCAL_SUFFIXES, is_made, is_on_hub, kind_of
 from grpo_studio.data.splitting import set_apart
 
@@ -23,8 +23,6 @@ __all__ = [
     "kind_of",
     "load",
     "map_columns",
-    "read_rows",
     "set_apart",
-    "split_messages",
     "to_sample",
 ]

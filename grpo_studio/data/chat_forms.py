@@ -1,20 +1,24 @@
 """The forms in which data sets write a chat, read as a list of messages. Pure; knows nothing of what makes one good.
 
 Known: role and content; ShareGPT's from and value; one mapping of lists (as some libraries keep a list of mappings);
-one message alone; content blocks without a role; and JSON text of a list of messages.
+one message alone; content blocks without a role; and text of a list of messages, as JSON or as Python prints it (which
+libraries write into cells of CSV).
 """
 
 from __future__ import annotations
 
+import ast
 import json
 import math
 import re
+import warnings
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
 _LIST_OF_MESSAGES = re.compile(r"""\s*\[\s*\{\s*["'](?:role|content|from|value)["']\s*:""")
 _LONGEST_NUMBER = 4000  # bits; Python itself refuses to print an integer of over 4,300 digits
+_LONGEST_PRINTED, _MOST_PRINTED = 1_000_000, 2000
 SAID_BY = (("role", "content"), ("from", "value"))
 ROLES = {
     "system": "system", "developer": "system",
@@ -46,13 +50,27 @@ def looks_like_chat(text: str) -> bool:
 def _messages_in_text(text: str) -> list[Any] | None:
     if not looks_like_chat(text):
         return None
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
+    value = _read_list(text)
     # A question may well hold JSON of something else; only what has all of a message's parts is no text.
     sound = isinstance(value, list) and value and all(_is_whole(item) for item in value)
     return list(value) if sound else None
+
+
+def _read_list(text: str) -> Any:
+    """The list that is written, in JSON or as Python prints it; None for what is neither."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        pass
+    # What Python prints of a chat holds no bytes, no sums and no deep nesting; more is not read by its reader.
+    if len(text) > _LONGEST_PRINTED or text.count("[") + text.count("{") > _MOST_PRINTED:
+        return None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of escapes that Python does not know
+            return ast.literal_eval(text.strip())
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return None
 
 
 def _messages_in_mapping(value: Mapping[Any, Any]) -> list[Any] | None:

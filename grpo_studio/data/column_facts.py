@@ -46,6 +46,8 @@ class ColumnFacts:
 
 def kind_of(value: Any) -> ColumnKind:
     """What kind of value this is; anything that is nothing else counts as text."""
+    if isinstance(value, str):
+        return "text" if messages_in(value) is None else "chat"
     if isinstance(value, bool):
         return "truth value"
     if isinstance(value, int | float | Decimal):
@@ -63,8 +65,12 @@ def find_columns(rows: Sequence[Row]) -> dict[str, ColumnFacts]:
     for row in rows:
         for key, value in row.items():
             name = str(key)
-            found = tops.setdefault(name, {name: ColumnFacts(name, nested=False)})
+            found = tops.get(name)
+            if found is None:
+                found = tops[name] = {name: ColumnFacts(name, nested=False)}
             found[name].add(value)
+            if not isinstance(value, Mapping):  # nearly always; it saves a generator for each cell
+                continue
             for path, inner in _fields(name, value, _DEEPEST):
                 if path not in found and len(found) > _MOST_FIELDS:
                     continue

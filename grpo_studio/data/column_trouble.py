@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from grpo_studio.data.mapping import ColumnMapping
 
 _NAMES_SHOWN = 20
+_LONGEST_NAME = 60
+_NUMBER = re.compile(r"[+-]?[\d.,]+")
 _CANDIDATES_SHOWN = 5
 _WORDS: dict[Role, str] = {"prompt": "the prompt", "answer": "the gold answer"}
 
@@ -31,10 +34,11 @@ def not_there(role: Role, column: str, source: str, mapping: ColumnMapping) -> C
 
 
 def no_prompt(source: str, mapping: ColumnMapping) -> ColumnError:
-    """No column is known to be the prompt by its name."""
+    """No column is known to be the prompt by its name; in a table without a header the first row has them."""
+    first = "add a first line that names the columns, or " if _looks_like_a_row(source, mapping.columns) else ""
     message = (
         f"{shown(source, 200)} has no column for the prompt that is known by its name {_listed(mapping.columns)}; "
-        f"set {_field('prompt')} to one of them"
+        f"{first}set {_field('prompt')} to one of them"
     )
     return ColumnError(message, _field("prompt"), mapping)
 
@@ -65,6 +69,27 @@ def of_mappings(role: Role, column: str, source: str, mapping: ColumnMapping) ->
     return ColumnError(message, _field(role), mapping)
 
 
+def half_a_question(part: ColumnFacts, source: str, mapping: ColumnMapping, prompt: str) -> ColumnError:
+    """An instruction has its input in another column, and one column is asked."""
+    message = (
+        f"{shown(source, 200)} has instructions in {shown_name(prompt)} and what they are about in "
+        f"{shown_name(part.name)} (such as {_sample(part)}), but the prompt is one column; "
+        f"write both into one column, or set {_field('prompt')} to {shown_name(prompt)} to ask without the other"
+    )
+    return ColumnError(message, _field("prompt"), mapping)
+
+
+def no_text(role: Role, column: str, field: str, row: int, source: str, mapping: ColumnMapping) -> ColumnError:
+    """A column for a role holds values that are no text and no value of any other kind."""
+    where = shown_name(column) if field == column else f"{shown_name(column)} (in {shown_name(field)})"
+    none = ", or to - when there is none" if role == "answer" else ""
+    message = (
+        f"{shown(source, 200)}: the column {where} for {_WORDS[role]} holds binary data that is no text, first in row "
+        f"{row:,}; set {_field(role)} to a column of text{none}"
+    )
+    return ColumnError(message, _field(role), mapping)
+
+
 def same_column(column: str, source: str, mapping: ColumnMapping) -> ColumnError:
     """One column has both roles, which would give the answer away."""
     message = (
@@ -72,6 +97,15 @@ def same_column(column: str, source: str, mapping: ColumnMapping) -> ColumnError
         f"set {_field('answer')} to another one, or to - when there is none"
     )
     return ColumnError(message, _field("answer"), mapping)
+
+
+def _looks_like_a_row(source: str, columns: Sequence[str]) -> bool:
+    """Whether the names of a table's columns read like the cells of a row: a question, a sentence, a number."""
+    table = source.lower().removesuffix(".gz").endswith((".csv", ".tsv"))
+    return table and any(
+        name.rstrip().endswith(("?", "？", ".")) or len(name) > _LONGEST_NAME or _NUMBER.fullmatch(name)  # noqa: RUF001
+        for name in columns
+    )
 
 
 def _field(role: Role) -> str:

@@ -7,12 +7,18 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from grpo_studio.data.column_names import Role, standing
 from grpo_studio.data.shown import shown
 from grpo_studio.errors import DataError
 
 DELIMITERS = (",", ";", "\t", "|")
 DELIMITER_NAMES = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a vertical bar"}
 _SEPARATOR_LINE = re.compile(r'"?sep=(.)"?\s*', re.IGNORECASE)
+_HIGH = re.compile(rb"[\x80-\xff]+")
+FEW_HIGH = 6
+"""Bytes past ASCII of a line from which on they show an alphabet."""
+LATEST_HEADER = 10
+ROLES: tuple[Role, ...] = ("prompt", "answer")
 _NUMBER = re.compile(r"[+-]?\d+([.,]\d+)?\s*")
 
 
@@ -54,16 +60,44 @@ def find_layout(lines: Sequence[str], name: str, preferred: str | None = None) -
     skip_blanks = _blanks_before_quotes("".join(lines), delimiter)
     header = next(csv.reader(lines, delimiter=delimiter, skipinitialspace=skip_blanks))
     columns, notes = _named(header, name)
+    _refuse_later_header(lines, columns, skipped, name)
     if skip_blanks:
         notes.append(f"blanks before quoted cells of {name} are left out")
-    if delimiter != "," and preferred is None:
+    if delimiter != "," and preferred is None and len(columns) > 1:
         notes.append(f"the cells of {name} are parted by {delimiter_name(delimiter)}")
     return CsvLayout(delimiter, columns, skipped, skip_blanks, tuple(notes))
+
+
+def is_western(raw: bytes) -> bool:
+    """Whether bytes that are not UTF-8 may be Windows-1252: there, letters past ASCII stand alone or by twos.
+
+    Long runs of them are of another alphabet (Windows-1251, Shift JIS, GBK) and would be read as nonsense.
+    """
+    runs = _HIGH.findall(raw)
+    total = sum(map(len, runs))
+    return total < FEW_HIGH or total <= 2 * len(runs) or len(set(b"".join(runs))) < 4
 
 
 def delimiter_name(delimiter: str) -> str:
     """A delimiter in words."""
     return DELIMITER_NAMES.get(delimiter) or ascii(delimiter)
+
+
+def _refuse_later_header(lines: Sequence[str], columns: Sequence[str], skipped: int, name: str) -> None:
+    """Raises DataError when a title or a comment stands before the header: a later line names question and answer."""
+    if any(standing(column, "prompt") is not None for column in columns):
+        return
+    for delimiter in DELIMITERS:
+        reader = csv.reader(lines[:LATEST_HEADER], delimiter=delimiter)
+        try:
+            for cells in reader:
+                if all(any(standing(cell, role) is not None for cell in cells) for role in ROLES):
+                    raise DataError(
+                        f"the header of {name} seems to be line {skipped + reader.line_num} "
+                        f"({shown(', '.join(cells), 60)}), not its first; remove the lines before it"
+                    )
+        except csv.Error:
+            continue
 
 
 def _delimiter(lines: Sequence[str], preferred: str | None) -> str:

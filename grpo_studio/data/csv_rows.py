@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterator
 
-from grpo_studio.data.csv_layout import CsvLayout, delimiter_name, find_layout
+from grpo_studio.data.csv_layout import CsvLayout, delimiter_name, find_layout, is_western
 from grpo_studio.data.file_notes import CountedNote
 from grpo_studio.data.rows import Row, RowStream
 from grpo_studio.data.text_lines import LONGEST, TextFile
@@ -74,11 +74,13 @@ class _Lines:
 
     def close(self) -> None:
         """Close the file."""
-        self._lines.close()  # type: ignore[attr-defined]  # it is a generator
+        self._lines.close()
 
     def _not_utf8(self, number: int, raw: bytes, error: UnicodeDecodeError) -> str:
         try:
             text = raw.decode("cp1252")
+            if not is_western(raw):
+                raise error
         except UnicodeDecodeError:
             byte = f"byte {error.start + 1} of the line is 0x{raw[error.start]:02x}"
             raise DataError(
@@ -96,6 +98,7 @@ def _rows(file: TextFile, layout: CsvLayout, notes: list[str]) -> Iterator[Row]:
     wide = CountedNote(
         notes, lambda count, where: f"{count} rows end in empty cells that have no column; those are left out: {where}"
     )
+    bare = CountedNote(notes, lambda count, where: f"{count} rows without any value are left out: {where}")
     lines = _Lines(file, notes)
     try:
         for _ in range(layout.skipped):
@@ -103,6 +106,9 @@ def _rows(file: TextFile, layout: CsvLayout, notes: list[str]) -> Iterator[Row]:
         reader = csv.reader(lines, delimiter=layout.delimiter, skipinitialspace=layout.skip_blanks, strict=True)
         for is_row, start, cells in _records(file, layout, lines, reader):
             if not is_row:
+                continue
+            if len(cells) > 1 and not any(cells):  # what spreadsheets write for rows that were once filled
+                bare.at(start)
                 continue
             if len(cells) > width:
                 if any(cells[width:]):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from grpo_studio.data.shown import shown
+from grpo_studio.data.shown import shown, visible
 from grpo_studio.errors import DataError
 
 LINES_NAMED = 5
@@ -18,7 +18,7 @@ def shown_path(path: object) -> str:
     """A path in one line: blanks as they are, control, bidirectional and unpaired characters as escapes, and cut."""
     text = str(path)
     cut = text if len(text) <= LONGEST_PATH else f"{text[:LONGEST_PATH]}..."
-    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in cut)
+    return visible(cut)
 
 
 class CountedNote:
@@ -71,5 +71,5 @@ def read_errors(path: Path) -> Iterator[None]:
     except MemoryError as error:
         raise DataError(f"cannot read {name}: not enough memory; split it into smaller files") from error
     except (OSError, ValueError) as error:
-        reason = shown(" ".join(str(error).split()) or type(error).__name__, 300)
+        reason = shown(str(error), 300) or type(error).__name__
         raise DataError(f"cannot read {name}: {reason}; give a whole file of its kind") from error

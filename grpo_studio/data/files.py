@@ -6,14 +6,14 @@ import itertools
 import os
 import stat
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from grpo_studio.config import BUILTIN_DATASET
 from grpo_studio.data.csv_rows import open_csv
 from grpo_studio.data.file_notes import read_errors, shown_path
-from grpo_studio.data.json_rows import json_rows
-from grpo_studio.data.jsonl_rows import jsonl_rows
+from grpo_studio.data.json_rows import json_rows, line_rows
 from grpo_studio.data.parquet_rows import open_parquet
 from grpo_studio.data.rows import Row, RowStream
 from grpo_studio.data.sources import LOCAL_SUFFIXES
@@ -22,7 +22,14 @@ from grpo_studio.errors import DataError
 
 FILES_NAMED = 5
 ENTRIES_LOOKED_AT = 2000
-SPREADSHEETS = (".xlsx", ".xls", ".ods", ".numbers")
+_INSTEAD = {
+    **dict.fromkeys((".xlsx", ".xlsm", ".xls", ".ods", ".numbers"), "save the table as CSV"),
+    **dict.fromkeys((".zip", ".bz2", ".xz", ".zst", ".7z", ".rar", ".tar", ".tgz"), "unpack it and give a file in it"),
+    **dict.fromkeys((".arrow", ".feather", ".orc", ".avro"), "write it as Parquet"),
+    **dict.fromkeys((".pkl", ".pickle", ".pt", ".npy", ".npz"), "write the rows as Parquet or JSON Lines"),
+    ".txt": "rename it by what it holds: .csv (a table), .tsv (a table with tabs) or .jsonl (one JSON object a line)",
+}
+"""What to do with a file of another kind, by the end of its name."""
 FOREIGN = (
     (b"PK\x03\x04", "a zip archive or a spreadsheet (.xlsx); save the table as CSV, or unpack the archive"),
     (b"\xd0\xcf\x11\xe0", "an old spreadsheet or document; save the table as CSV"),
@@ -50,11 +57,11 @@ def open_file(path: Path) -> RowStream:
         _require_regular(path)
         kind = suffix_of(path)
         if kind not in _OPENERS:
-            fix = "save the table as CSV" if kind in SPREADSHEETS else f"give a file that ends in {_known()}"
+            fix = _INSTEAD.get(kind, f"give a file that ends in {_known()}")
             raise DataError(f"{shown_path(path)} is of an unknown kind; {fix}")
         _refuse_foreign(path, kind)
         stream = _OPENERS[kind](path)
-    return RowStream(_guarded(path, stream.rows), stream.columns, stream.notes, stream.share)
+    return replace(stream, rows=_guarded(path, stream.rows))
 
 
 def suffix_of(path: Path) -> str:
@@ -80,6 +87,8 @@ def _require_regular(path: Path) -> None:
             f"there is no file {name}; give an existing file, a Hub id (owner/name) or {BUILTIN_DATASET}"
         ) from error
     if stat.S_ISDIR(mode):
+        if any(inner.suffix == ".arrow" for inner in _entries(path)):
+            raise DataError(f"{name} is a folder that save_to_disk wrote; write the data set with to_parquet instead")
         found = _files_in(path)
         proposal = f"give one of its files: {', '.join(found)}" if found else f"give a file that ends in {_known()}"
         raise DataError(f"{name} is a folder; {proposal}")
@@ -89,24 +98,24 @@ def _require_regular(path: Path) -> None:
 
 def _files_in(folder: Path) -> list[str]:
     """Some data files of a folder and of the folders in it, as paths."""
-
-    def entries(inside: Path) -> list[Path]:
-        try:
-            with os.scandir(inside) as found:
-                return sorted(Path(entry.path) for entry in itertools.islice(found, ENTRIES_LOOKED_AT))
-        except OSError:
-            return []
-
-    here = entries(folder)
+    here = _entries(folder)
     found = (path for path in here if path.is_file() and suffix_of(path) in _OPENERS)
     deeper = (
         path
         for inner in here
         if inner.is_dir() and not inner.name.startswith(".")
-        for path in entries(inner)
+        for path in _entries(inner)
         if path.is_file() and suffix_of(path) in _OPENERS
     )
     return [shown_path(path) for path in itertools.islice(itertools.chain(found, deeper), FILES_NAMED)]
+
+
+def _entries(folder: Path) -> list[Path]:
+    try:
+        with os.scandir(folder) as found:
+            return sorted(Path(entry.path) for entry in itertools.islice(found, ENTRIES_LOOKED_AT))
+    except OSError:
+        return []
 
 
 def _refuse_foreign(path: Path, kind: str) -> None:
@@ -136,8 +145,8 @@ def _open_table(path: Path, preferred: str | None = None) -> RowStream:
 
 
 _OPENERS: dict[str, Callable[[Path], RowStream]] = {
-    ".jsonl": partial(_open_text, rows_of=jsonl_rows),
-    ".ndjson": partial(_open_text, rows_of=jsonl_rows),
+    ".jsonl": partial(_open_text, rows_of=line_rows),
+    ".ndjson": partial(_open_text, rows_of=line_rows),
     ".json": partial(_open_text, rows_of=json_rows),
     ".csv": _open_table,
     ".tsv": partial(_open_table, preferred="\t"),

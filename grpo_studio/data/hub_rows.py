@@ -15,6 +15,7 @@ from grpo_studio.data.files import open_file
 from grpo_studio.data.hub_files import HubFile
 from grpo_studio.data.hub_sets import open_set
 from grpo_studio.data.rows import Row, RowStream
+from grpo_studio.data.shown import shown
 from grpo_studio.data.sources import LOCAL_SUFFIXES
 from grpo_studio.errors import DataError
 from grpo_studio.hub_asking import failure, is_network_trouble
@@ -28,7 +29,9 @@ def open_hub(settings: DatasetSettings) -> RowStream:
     """
     source = settings.source
     if not re.fullmatch(r"[\w.-]+/[\w.-]+", source):
-        raise DataError(f"there is no file {source}; give an existing file, a Hub id (owner/name) or {BUILTIN_DATASET}")
+        raise DataError(
+            f"there is no file {shown(source, 200)}; give an existing file, a Hub id (owner/name) or {BUILTIN_DATASET}"
+        )
     found = open_set(source, settings.config, settings.split)
     files = found.files(settings.split)
     media = found.media(files[0])
@@ -40,7 +43,7 @@ def open_hub(settings: DatasetSettings) -> RowStream:
         rows = found.library_rows(settings.split, settings.streaming)
         return RowStream(_told_apart(rows, source), notes=found.notes)
     walk = _Walk(files, settings.streaming, found.notes)
-    return RowStream(_told_apart(walk.rows(), source), notes=found.notes, share=walk.share)
+    return RowStream(_told_apart(walk.rows(), source), notes=found.notes, share=walk.share, unreadable=walk.unreadable)
 
 
 class _Walk:
@@ -50,6 +53,7 @@ class _Walk:
         self._files, self._streaming, self._notes = files, streaming, notes
         self._done = 0
         self._open: RowStream | None = None
+        self.unreadable: dict[str, int] = {}
 
     def rows(self) -> Iterator[Row]:
         for file in self._files:
@@ -59,6 +63,7 @@ class _Walk:
             self._open = open_file(cast(Path, file))  # it has what reading takes of one
             for row in self._open.rows:
                 self._notes[told:] = self._open.notes  # they grow while rows are read
+                self.unreadable.update(self._open.unreadable)
                 yield row
             self._done += 1
             self._open = None
@@ -89,6 +94,6 @@ def _told_apart(rows: Iterator[Row], source: str) -> Iterator[Row]:
         if isinstance(error, DataError):
             raise
         raise DataError(
-            f"cannot read {source}: {type(error).__name__}: {' '.join(str(error).split())[:200]}; "
+            f"cannot read {source}: {type(error).__name__}: {shown(str(error), 200)}; "
             "fetch its files and use one as a local file"
         ) from error

@@ -11,6 +11,7 @@ from typing import Any
 from grpo_studio.data.hub_files import HubFile
 from grpo_studio.data.hub_quiet import quiet
 from grpo_studio.data.rows import Row
+from grpo_studio.data.shown import shown
 from grpo_studio.errors import DataError
 from grpo_studio.hub import require_readable
 from grpo_studio.hub_asking import failure, is_network_trouble, limit_waiting
@@ -40,7 +41,7 @@ class HubSet:
         if split not in known:
             raise DataError(f"{self.source} has no split {split[:80]!r}; set dataset.split to one of {_listed(known)}")
         urls = [str(url) for url in known[split]]
-        inside = self.place if self.place != self.source else f"hf://datasets/{self.source}@"
+        inside = f"{self.place}/" if self.place != self.source else f"hf://datasets/{self.source}@"
         if any(not url.startswith(inside) or ".." in url.split("/") for url in urls):
             raise DataError(f"{self.source} names files outside itself, which are never read; use another data set")
         return [HubFile(self.source, url) for url in urls]
@@ -168,7 +169,7 @@ def _told(error: Exception, source: str, config: str | None) -> DataError:
         return DataError(f"{source} has no configuration {config[:80]!r}; {fix}")
     if isinstance(error, FileNotFoundError):
         return DataError(f"{source} on the Hub has no data files, or not those that its card names; check the id")
-    reason = " ".join(str(error).split())[:200]
+    reason = shown(str(error), 200)
     return DataError(f"cannot tell the files of {source} on the Hub: {reason}; use another data set or a local file")
 
 
@@ -183,6 +184,6 @@ def _configurations(place: str) -> list[str]:
 
 
 def _listed(names: Any) -> str:
-    shown = [str(name)[:80] for name in names]
-    more = f" and {len(shown) - NAMES_LISTED} more" if len(shown) > NAMES_LISTED else ""
-    return ", ".join(shown[:NAMES_LISTED]) + more
+    listed = [shown(str(name), 80) for name in names]
+    more = f" and {len(listed) - NAMES_LISTED} more" if len(listed) > NAMES_LISTED else ""
+    return ", ".join(listed[:NAMES_LISTED]) + more

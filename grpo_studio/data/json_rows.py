@@ -1,4 +1,4 @@
-"""A JSON file as rows: a list of objects, read in pieces; one list in an object; or JSON Lines by the wrong name."""
+"""A JSON file as rows: a list of objects, read in pieces; one list in an object; or one object after the other."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import itertools
 import json
 import re
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Any
 
 from grpo_studio.data.json_values import JsonValues, OddJson, kind_of_value, reason_of
@@ -15,6 +16,8 @@ from grpo_studio.data.shown import shown
 from grpo_studio.data.text_lines import LONGEST, TextFile
 from grpo_studio.errors import DataError
 
+FIRST_OBJECT = 4 << 20
+"""Characters within which the first of several objects ends; a longer one is taken for the only one."""
 LARGEST_OBJECT = 100 << 20
 """Characters of an object that is read whole to find its list."""
 _BLANKS = re.compile(r"[ \t\r\n]*")
@@ -27,17 +30,30 @@ def json_rows(file: TextFile, notes: list[str]) -> Iterator[Row]:
     Raises:
         DataError: it is not JSON, with the line, or holds no single list of objects.
     """
-    cursor = _Cursor(file, notes)
-    first = cursor.peek()
-    if first == "[":
-        yield from _list_rows(cursor)
-    elif first == "{" and _is_jsonl(file):
+    with closing(_Cursor(file, notes)) as cursor:
+        first = cursor.peek()
+        if first == "[":
+            yield from _list_rows(cursor)
+        elif first and first != "{":
+            start = shown(cursor.ahead(), 60)
+            raise DataError(f"{file.name} is not a list of objects: it starts {start}; {_LIST_WANTED}")
+    if first == "{" and _is_jsonl(file):
         notes.append(f"{file.name} holds one object a line (JSON Lines) and is read so")
         yield from jsonl_rows(file, notes)
+    elif first == "{" and holds_objects(file):
+        yield from object_rows(file, notes)
     elif first == "{":
-        yield from _object_rows(file, notes)
-    elif first:
-        raise DataError(f"{file.name} is not a list of objects: it starts {shown(cursor.ahead(), 60)}; {_LIST_WANTED}")
+        yield from _rows_in_object(file, notes)
+
+
+def line_rows(file: TextFile, notes: list[str]) -> Iterator[Row]:
+    """The rows of a file of JSON Lines; one whose objects go over lines is read as well.
+
+    Raises:
+        DataError: as `jsonl_rows` and `object_rows`.
+    """
+    rows = jsonl_rows if _first_line(file)[0] or not holds_objects(file) else object_rows
+    yield from rows(file, notes)
 
 
 class _Cursor:
@@ -51,6 +67,10 @@ class _Cursor:
         self._text = ""
         self._at = 0
         self._counted = 0
+
+    def close(self) -> None:
+        """Close the file."""
+        self._pieces.close()
 
     def peek(self) -> str:
         """The next character that is not blank; empty at the end."""
@@ -69,8 +89,8 @@ class _Cursor:
         """What comes next, as far as it is held."""
         return self._text[self._at : self._at + 100]
 
-    def row(self, what: str) -> dict[str, Any]:
-        """The object that starts here.
+    def row(self, what: str, longest: int = LONGEST) -> dict[str, Any]:
+        """The object that starts here; none longer is read.
 
         Raises:
             DataError: it is not JSON (the line), or something else than an object.
@@ -86,15 +106,15 @@ class _Cursor:
                     )
                 row = self.values.row(value, self.line, self._text, self._at, end)
             except json.JSONDecodeError as error:
-                if self._may_be_cut(error) and self._more():
+                if self._may_be_cut(error, longest) and self._more():
                     continue
                 self._count_lines(error.pos)
-                raise self._not_json(f"{what}: {reason_of(error)}") from error
+                raise self.not_json(f"{what}: {reason_of(error)}") from error
             except RecursionError as error:
                 where = f"{self.file.name}: {what} (line {self.line})"
                 raise DataError(f"cannot read {where} is nested too deeply; write the values flatter") from error
             except OddJson as error:
-                raise self._not_json(f"{what}: {reason_of(error)}") from error
+                raise self.not_json(f"{what}: {reason_of(error)}") from error
             self._at = end
             return row
 
@@ -107,11 +127,11 @@ class _Cursor:
             return True
         if found == "]":
             return False
-        raise self._not_json("it ends inside its list" if not found else f"a comma is missing before {found!r}")
+        raise self.not_json("it ends inside its list" if not found else f"a comma is missing before {found!r}")
 
-    def _may_be_cut(self, error: json.JSONDecodeError) -> bool:
+    def _may_be_cut(self, error: json.JSONDecodeError, longest: int) -> bool:
         near = error.msg.startswith("Unterminated") or error.pos >= len(self._text) - 12
-        return near and len(self._text) - self._at < LONGEST
+        return near and len(self._text) - self._at < longest
 
     def _more(self) -> bool:
         """Hold at least twice as much, so that a long item is not tried at each of its pieces."""
@@ -132,7 +152,8 @@ class _Cursor:
         self.line += self._text.count("\n", self._counted, end)
         self._counted = max(end, self._counted)
 
-    def _not_json(self, reason: str) -> DataError:
+    def not_json(self, reason: str) -> DataError:
+        """What is wrong at this line."""
         return DataError(
             f"{self.file.name} line {self.line} is not JSON: {reason}; mend that place or write JSON Lines"
         )
@@ -146,7 +167,8 @@ def _list_rows(cursor: _Cursor) -> Iterator[Row]:
     for number in itertools.count(1):
         if not follows:
             break
-        cursor.peek()
+        if cursor.peek() == "]":
+            raise cursor.not_json("a comma follows the last item of the list")
         yield cursor.row(f"item {number}")
         follows = cursor.after()
     if cursor.peek():
@@ -156,16 +178,48 @@ def _list_rows(cursor: _Cursor) -> Iterator[Row]:
 
 def _is_jsonl(file: TextFile) -> bool:
     """Whether the first line is a whole object and another line begins the next."""
-    lines = (line for _, line in file.lines(lambda number, raw, error: raw.decode(errors="replace")) if line.strip())
-    first = next(lines, "")
-    try:
-        whole = isinstance(json.loads(first), dict)
-    except (ValueError, RecursionError):
-        return False
-    return whole and next(lines, "").lstrip().startswith("{")
+    whole, then = _first_line(file)
+    return whole and then.startswith("{")
 
 
-def _object_rows(file: TextFile, notes: list[str]) -> Iterator[Row]:
+def _first_line(file: TextFile) -> tuple[bool, str]:
+    """Whether the first line that is not blank is JSON by itself, and what the next one is."""
+    with closing(file.lines(lambda number, raw, error: raw.decode(errors="replace"))) as numbered:
+        lines = (line for _, line in numbered if line.strip())
+        try:
+            json.loads(next(lines, "").strip("\ufeff"))
+        except (ValueError, RecursionError):
+            return False, ""
+        return True, next(lines, "").lstrip()
+
+
+def holds_objects(file: TextFile) -> bool:
+    """Whether the file is one object after the other, each over lines as it pleases, without a list around them."""
+    with closing(_Cursor(file, [])) as cursor:
+        try:
+            if cursor.peek() != "{":
+                return False
+            cursor.row("item 1", FIRST_OBJECT)
+            return cursor.peek() == "{"
+        except DataError:
+            return False
+
+
+def object_rows(file: TextFile, notes: list[str]) -> Iterator[Row]:
+    """The rows of a file that `holds_objects`.
+
+    Raises:
+        DataError: it is not JSON, with the line.
+    """
+    notes.append(f"{file.name} holds one object after the other and is read so")
+    with closing(_Cursor(file, notes)) as cursor:
+        for number in itertools.count(1):
+            if not cursor.peek():
+                return
+            yield cursor.row(f"item {number}")
+
+
+def _rows_in_object(file: TextFile, notes: list[str]) -> Iterator[Row]:
     parts: list[str] = []
     for piece in file.pieces():
         parts.append(piece)
@@ -186,11 +240,11 @@ def _object_rows(file: TextFile, notes: list[str]) -> Iterator[Row]:
     except (OddJson, RecursionError) as error:
         raise DataError(f"cannot read {file.name}: {reason_of(error)}; {_LIST_WANTED}") from error
     lists = [name for name, value in found.items() if isinstance(value, list) and value and _objects(value)]
-    keys = shown(", ".join(found), 120)
+    keys = f"keys: {shown(', '.join(found), 120)}" if found else "without keys"
     if len(lists) > 1:
         raise DataError(f"{file.name} holds several lists of rows ({shown(', '.join(lists))}); give each a file")
     if not lists:
-        raise DataError(f"{file.name} is one object (keys: {keys}), not a list of objects; {_LIST_WANTED}")
+        raise DataError(f"{file.name} is one object ({keys}), not a list of objects; {_LIST_WANTED}")
     notes.append(f"the rows of {file.name} are those of its list {shown(lists[0], 60)!r}; other keys are left out")
     for number, row in enumerate(found[lists[0]], start=1):
         yield values.row(row, number)

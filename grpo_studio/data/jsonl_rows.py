@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import closing
 
 from grpo_studio.data.json_values import JsonValues, kind_of_value, reason_of
 from grpo_studio.data.rows import Row
@@ -28,23 +29,25 @@ def jsonl_rows(file: TextFile, notes: list[str]) -> Iterator[Row]:
             "save the file as UTF-8"
         ) from error
 
-    for number, line in file.lines(not_utf8):
-        line = line.rstrip("\r\n")  # so that an error at its end is not one of the next line
-        start = _BLANKS.match(line).end()  # type: ignore[union-attr]  # it matches nothing as well
-        if start == len(line):
-            continue
-        try:
-            row, end = values.value(line, start)
-            rest = _BLANKS.match(line, end).end()  # type: ignore[union-attr]
-            if rest < len(line) and isinstance(row, dict):
-                raise ValueError(f"more text follows the object at column {rest + 1}")
-            if isinstance(row, dict):
-                row = values.row(row, number, line, start, end)
-        except (ValueError, RecursionError) as error:
-            raise _not_json(file, number, line, error) from error
-        if not isinstance(row, dict):
-            raise _no_object(file, number, line, row)
-        yield row
+    with closing(file.lines(not_utf8)) as lines:  # an error that is kept would keep the file open
+        for number, line in lines:
+            line = line.rstrip("\r\n")  # so that an error at its end is not one of the next line
+            start = _BLANKS.match(line).end()  # type: ignore[union-attr]  # it matches nothing as well
+            if start == len(line):
+                continue
+            try:
+                row, end = values.value(line, start)
+                rest = _BLANKS.match(line, end).end()  # type: ignore[union-attr]
+                if rest < len(line) and isinstance(row, dict):
+                    raise ValueError(f"more text follows the object at column {rest + 1}")
+                if isinstance(row, dict):
+                    row = values.row(row, number, line, start, end)
+            except (ValueError, RecursionError) as error:
+                raise _not_json(file, number, line, error) from error
+            if not isinstance(row, dict):
+                more = next((True for _, text in lines if text.strip()), False)
+                raise _no_object(file, number, line, row, more)
+            yield row
 
 
 def _not_json(file: TextFile, number: int, line: str, error: Exception) -> DataError:
@@ -52,7 +55,11 @@ def _not_json(file: TextFile, number: int, line: str, error: Exception) -> DataE
     if "\0" in line:
         return DataError(f"{file.name} line {number} holds NUL bytes: the file is damaged or binary; mend that line")
     fix = "mend or remove that line"
-    if number == 1 and text == "{":
+    if text.startswith("{'"):
+        fix = "it is a mapping as Python prints it: write each row with json.dumps"
+    elif text.endswith("},"):
+        fix = "leave out the comma at the end of each line, or write one list into a .json file"
+    elif number == 1 and text == "{":
         fix = "write each object in one line, or all of them as one list in a .json file"
     elif number == 1 and text.startswith("["):
         fix = "one list of all objects goes into a .json file: rename it"
@@ -62,9 +69,10 @@ def _not_json(file: TextFile, number: int, line: str, error: Exception) -> DataE
     return DataError(f"{file.name} line {number} is not JSON: {reason_of(error)} (it starts {start}); {fix}")
 
 
-def _no_object(file: TextFile, number: int, line: str, value: object) -> DataError:
+def _no_object(file: TextFile, number: int, line: str, value: object, more: bool) -> DataError:
     rows = isinstance(value, list) and value and all(isinstance(item, dict) for item in value)
-    if number == 1 and rows:
+    if number == 1 and rows and not more:
         return DataError(f"{file.name} is one JSON list, not one object a line; rename it to end in .json")
     what = f"{kind_of_value(value)}, not an object of columns ({shown(line.strip(), 60)})"
-    return DataError(f'{file.name} line {number} is {what}; write one object a line, such as {{"prompt": "1 + 1"}}')
+    example = '{"prompt": [...]} around a list of messages' if rows else '{"prompt": "1 + 1"}'
+    return DataError(f"{file.name} line {number} is {what}; write one object a line, such as {example}")

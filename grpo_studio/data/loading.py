@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from grpo_studio.config import DatasetSettings
 from grpo_studio.data import streaming
 from grpo_studio.data.files import open_file
 from grpo_studio.data.hub_rows import open_hub
 from grpo_studio.data.made import made_rows, open_made
-from grpo_studio.data.mapping import ROWS_LOOKED_AT, ColumnMapping, map_columns
+from grpo_studio.data.mapping import ROWS_LOOKED_AT, ColumnMapping, map_columns, require_text
+from grpo_studio.data.no_prompts import no_usable_prompt
+from grpo_studio.data.prompt_parts import part_notes
 from grpo_studio.data.rows import Row, RowStream
 from grpo_studio.data.samples import Sample, to_sample
+from grpo_studio.data.shown import shown
 from grpo_studio.data.sources import is_made, is_on_hub
 from grpo_studio.data.splitting import Numbered, set_apart
 from grpo_studio.errors import DataError
@@ -22,6 +26,7 @@ from grpo_studio.errors import DataError
 Progress = Callable[[str, float], None]
 """Called with what is being done and the share that is done, 0 to 1; it ends the work by raising."""
 ROWS_BETWEEN_PROGRESS = 2000
+EMPTY: Mapping[str, int] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -54,8 +59,10 @@ def load(settings: DatasetSettings, wanted: int | None = None, progress: Progres
     if settings.streaming:
         return _streamed(settings, reading, streaming.SHUFFLE_BUFFER if wanted is None else wanted)
     rows = list(itertools.islice(reading, settings.limit))
-    samples = _Samples(settings, _mapping(rows, settings))
-    train, held_out = set_apart([row for row in rows if samples.usable(row)], settings, samples.prompt)
+    samples = _Samples(settings, _mapping(rows, settings, reading.stream.unreadable))
+    usable = [row for row in rows if samples.usable(row)]
+    samples.require_any(rows)
+    train, held_out = set_apart(usable, settings, samples.prompt)
     for _ in reading:  # past the limit rows are only counted
         pass
     return samples.splits(train, held_out, reading.count, reading.stream.notes)
@@ -73,16 +80,22 @@ def _streamed(settings: DatasetSettings, reading: _Reading, wanted: int) -> Data
     streaming.require_room(wanted)
     rows = itertools.islice(reading, settings.limit)
     first = streaming.window(rows, settings)
-    samples = _Samples(settings, _mapping(first, settings))
-    part = streaming.part_of(first, rows, settings, samples.prompt, wanted, samples.usable)
+    samples = _Samples(settings, _mapping(first, settings, reading.stream.unreadable))
+    usable = [row for row in first if samples.usable(row)]
+    samples.require_any(first)
+    part = streaming.part_of(usable, rows, settings, samples.prompt, wanted, samples.usable)
     notes = streaming.told(part, settings, wanted, reading.count, reading.ended)
     return samples.splits(part.train, part.held_out, reading.count, [*reading.stream.notes, *notes])
 
 
-def _mapping(rows: Sequence[Numbered], settings: DatasetSettings) -> ColumnMapping:
+def _mapping(
+    rows: Sequence[Numbered], settings: DatasetSettings, unreadable: Mapping[str, int] = EMPTY
+) -> ColumnMapping:
     if not rows:
-        raise DataError(f"{settings.source} holds no rows")
-    return map_columns([row for _, row in rows[:ROWS_LOOKED_AT]], settings.columns, settings.source)
+        raise _no_rows(settings)
+    mapping = map_columns([row for _, row in rows[:ROWS_LOOKED_AT]], settings.columns, settings.source)
+    require_text(mapping, unreadable, settings.columns, settings.source)
+    return mapping
 
 
 def open_rows(settings: DatasetSettings) -> RowStream:
@@ -96,29 +109,26 @@ def open_rows(settings: DatasetSettings) -> RowStream:
     return open_hub(settings) if is_on_hub(settings.source) else open_file(Path(settings.source).expanduser())
 
 
-def read_rows(settings: DatasetSettings) -> list[Row]:
-    """All rows of a source.
-
-    Raises:
-        DataError: as `open_rows`, or it holds no rows.
-    """
-    rows = list(open_rows(settings).rows)
-    if not rows:
-        raise DataError(f"{settings.source} holds no rows")
-    return rows
-
-
 def head(settings: DatasetSettings, count: int = 200) -> list[Row]:
     """The first rows of a source; no more of it is read, or fetched, than they take.
 
     Raises:
-        DataError: as `read_rows`, as far as the first rows show it.
+        DataError: as `open_rows`, as far as the first rows show it, or there are none.
     """
-    settings = settings.model_copy(update={"streaming": True})
-    rows = list(itertools.islice(open_rows(settings).rows, count))
+    return first_rows(settings, count)[0]
+
+
+def first_rows(settings: DatasetSettings, count: int) -> tuple[list[Row], RowStream]:
+    """As `head`, and the stream that they came from, for its notes."""
+    stream = open_rows(settings.model_copy(update={"streaming": True}))
+    rows = list(itertools.islice(stream.rows, count))
     if not rows:
-        raise DataError(f"{settings.source} holds no rows")
-    return rows
+        raise _no_rows(settings)
+    return rows, stream
+
+
+def _no_rows(settings: DatasetSettings) -> DataError:
+    return DataError(f"{shown(settings.source, 200)} holds no rows; give a source that does")
 
 
 class _Reading:
@@ -166,8 +176,14 @@ class _Samples:
         self._made[number] = sample
         return True
 
+    def require_any(self, rows: Sequence[Numbered]) -> None:
+        """Raises ColumnError, with what is wrong with the first row, when none had a usable prompt."""
+        if not self._made and rows:
+            raise no_usable_prompt(rows[0], len(rows), self._settings, self._mapping)
+
     def splits(
         self, train: Sequence[Numbered], held_out: Sequence[Numbered], rows_read: int, notes: Sequence[str]
     ) -> DataSplits:
         kept, apart = (tuple(self._made[number] for number, _ in rows) for rows in (train, held_out))
-        return DataSplits(kept, apart, rows_read, self._dropped, self._mapping, tuple(notes))
+        told = (*notes, *part_notes(self._mapping.prompt, self._mapping.beside))
+        return DataSplits(kept, apart, rows_read, self._dropped, self._mapping, told)

@@ -12,12 +12,14 @@ from typing import Any
 from grpo_studio.config import DatasetSettings
 from grpo_studio.data.column_facts import ColumnFacts, find_columns
 from grpo_studio.data.gold_forms import gold_short
-from grpo_studio.data.loading import open_rows
-from grpo_studio.data.mapping import ColumnMapping, map_columns
+from grpo_studio.data.loading import first_rows
+from grpo_studio.data.mapping import ColumnMapping, map_columns, require_text
+from grpo_studio.data.no_prompts import none_usable
+from grpo_studio.data.prompt_parts import part_notes
 from grpo_studio.data.reserved import rename_notes
 from grpo_studio.data.rows import Row, cell
 from grpo_studio.data.shown import shown
-from grpo_studio.errors import ColumnError, DataError
+from grpo_studio.errors import ColumnError
 
 ROWS = 200
 SAMPLE_LENGTH = 120
@@ -36,21 +38,24 @@ def look(settings: DatasetSettings) -> dict[str, Any]:
     Raises:
         DataError: the source cannot be read or holds no rows.
     """
-    stream = open_rows(settings.model_copy(update={"streaming": True}))
-    rows = list(itertools.islice(stream.rows, ROWS))
-    if not rows:
-        raise DataError(f"{shown(settings.source, 200)} holds no rows")
-    mapping, ask = _mapped(rows, settings)
-    notes = [*stream.notes, *rename_notes(mapping.renamed)]
+    rows, stream = first_rows(settings, ROWS)
+    mapping, ask = _mapped(rows, settings, stream.unreadable)
+    notes = [*stream.notes, *part_notes(mapping.prompt, mapping.beside), *rename_notes(mapping.renamed)]
+    if ask is None and (why := none_usable(rows, settings, mapping)):
+        notes.append(f"none of the first {len(rows)} rows has a usable prompt: {why}")
     columns = _listed(find_columns(rows), notes)
     found = _mapping(mapping, columns, settings) | {"gold_samples": _golds(rows, mapping)}
     return {"mapping": found, "ask": ask, "notes": notes}
 
 
-def _mapped(rows: Sequence[Row], settings: DatasetSettings) -> tuple[ColumnMapping, dict[str, str] | None]:
+def _mapped(
+    rows: Sequence[Row], settings: DatasetSettings, unreadable: Mapping[str, int]
+) -> tuple[ColumnMapping, dict[str, str] | None]:
     """The mapping as far as it is known, and what must be asked."""
     try:
-        return map_columns(rows, settings.columns, settings.source), None
+        mapping = map_columns(rows, settings.columns, settings.source)
+        require_text(mapping, unreadable, settings.columns, settings.source)
+        return mapping, None
     except ColumnError as error:
         if not isinstance(error.mapping, ColumnMapping):
             raise

@@ -6,13 +6,22 @@ A guess is made only when one column fits best; where two fit alike a person is 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from grpo_studio.config import ColumnSettings
 from grpo_studio.data.column_facts import ColumnFacts, find_columns
 from grpo_studio.data.column_names import KNOWN_FIELDS, Role, standing
-from grpo_studio.data.column_trouble import ambiguous, no_prompt, not_there, of_mappings, same_column
+from grpo_studio.data.column_trouble import (
+    ambiguous,
+    half_a_question,
+    no_prompt,
+    no_text,
+    not_there,
+    of_mappings,
+    same_column,
+)
 from grpo_studio.data.gold_forms import form_of_golds
+from grpo_studio.data.prompt_parts import input_of, parts_beside
 from grpo_studio.data.reserved import renamed_columns
 from grpo_studio.data.rows import Row, has_cell
 
@@ -32,6 +41,7 @@ class ColumnMapping:
         prompt_candidates, answer_candidates: columns whose name says that they could be it, the best first.
         gold_form: "gsm8k" when golds stand after `####`, "boxed" when in the last box of a solution, else "text".
         renamed: columns of a reserved name, and the name under which verifiers get them.
+        beside: columns that by their name may hold a part of the question; they are not asked.
     """
 
     columns: tuple[str, ...]
@@ -41,6 +51,7 @@ class ColumnMapping:
     answer_candidates: tuple[str, ...] = ()
     gold_form: str = "text"
     renamed: Mapping[str, str] = field(default_factory=dict)
+    beside: tuple[str, ...] = ()
 
 
 def map_columns(rows: Sequence[Row], settings: ColumnSettings, source: str) -> ColumnMapping:
@@ -56,7 +67,9 @@ def map_columns(rows: Sequence[Row], settings: ColumnSettings, source: str) -> C
     prompt = settings.prompt or _only(prompts)
     golds = _candidates(found, "answer", prompt)
     answer = None if settings.answer == NO_COLUMN else settings.answer or _only(golds)
-    asked = prompt is None or (answer is None and settings.answer is None and bool(golds))
+    beside = [] if prompt is None else parts_beside(found, prompt, answer)
+    half = None if prompt is None or settings.prompt is not None else input_of(prompt, beside)
+    asked = prompt is None or half is not None or (answer is None and settings.answer is None and bool(golds))
     names = [name for name, facts in found.items() if not facts.nested]
     mapping = ColumnMapping(
         columns=tuple(found),
@@ -66,16 +79,35 @@ def map_columns(rows: Sequence[Row], settings: ColumnSettings, source: str) -> C
         answer_candidates=tuple(facts.name for _, facts in golds),
         gold_form=form_of_golds(first, answer),
         renamed={} if asked else renamed_columns(names, prompt, answer),
+        beside=tuple(facts.name for facts in beside),
     )
     _require(first, found, "prompt", prompt, source, mapping)
     if prompt is None:
         raise ambiguous("prompt", _best(prompts), source, mapping) if prompts else no_prompt(source, mapping)
+    if half is not None:
+        raise half_a_question(half, source, replace(mapping, prompt=None), prompt)
     _require(first, found, "answer", answer, source, mapping)
     if answer == prompt:
         raise same_column(prompt, source, mapping)
     if asked:
         raise ambiguous("answer", _best(golds), source, mapping)
     return mapping
+
+
+def require_text(mapping: ColumnMapping, unreadable: Mapping[str, int], settings: ColumnSettings, source: str) -> None:
+    """Refuse a mapping of columns whose values had to be left out, since they are no text (`RowStream.unreadable`).
+
+    A gold that is not known counts as one of its name.
+
+    Raises:
+        ColumnError: for the first such column.
+    """
+    roles: tuple[tuple[Role, str | None], ...] = (("prompt", mapping.prompt), ("answer", mapping.answer))
+    for role, column in roles:
+        for field_name, row in unreadable.items():
+            guessed = column is None and settings.answer is None and standing(field_name, role) is not None
+            if guessed or (column is not None and f"{field_name}.".startswith(f"{column}.")):
+                raise no_text(role, column or field_name, field_name, row, source, mapping)
 
 
 Ranked = tuple[tuple[bool, int, int], ColumnFacts]

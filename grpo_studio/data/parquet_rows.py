@@ -2,17 +2,18 @@
 
 What JSON cannot say is plain text as it would be printed: decimals, dates, times and durations; of numbers also NaN and
 Infinity, for they are no numbers to compare with. A float of 32 bits is the shortest number that is stored so (0.1,
-not 0.10000000149). Binary values are their UTF-8 text.
+not 0.10000000149). Binary values are their UTF-8 text; those that are no text, such as pictures, are left out (None).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from grpo_studio.data.file_notes import read_errors, shown_path
+from grpo_studio.data.file_notes import CountedNote, read_errors, shown_path
 from grpo_studio.data.rows import Row, RowStream
 from grpo_studio.data.shown import shown
 from grpo_studio.errors import DataError
@@ -27,8 +28,7 @@ def open_parquet(path: Path) -> RowStream:
     """The rows of a Parquet file.
 
     Raises:
-        DataError: it is no whole Parquet file, or names a column twice; while rows are read, a page is damaged or a
-            binary value is no text (with the row).
+        DataError: it is no whole Parquet file, or names a column twice; while rows are read, a page is damaged.
     """
     from pyarrow import parquet
 
@@ -39,37 +39,68 @@ def open_parquet(path: Path) -> RowStream:
         with parquet.ParquetFile(path) as file:
             schema, total = file.schema_arrow, file.metadata.num_rows
     except (OSError, ValueError) as error:
-        reason = shown(" ".join(str(error).split()), 200)
+        reason = shown(str(error), 200)
         raise DataError(f"cannot read {name}: {reason}; it is cut off or no Parquet file: copy it again") from error
     names = schema.names
     twice = next((column for column in names if names.count(column) > 1), None)
     if twice is not None:
         raise DataError(f"{name} has two columns named {shown(twice, 60)!r}; rename one of them")
     done = [0]
-    rows = _rows(path, schema, done)
-    return RowStream(rows, tuple(names), share=lambda: done[0] / total if total else 1.0)
+    odd = _NoText(name)
+    rows = _rows(path, schema, done, odd)
+    return RowStream(rows, tuple(names), odd.notes, lambda: done[0] / total if total else 1.0, odd.first_rows)
 
 
-def _rows(path: Path, schema: Any, done: list[int]) -> Iterator[Row]:
+class _NoText:
+    """Binary values that are no text: where they stand is told, and nothing stands for them."""
+
+    def __init__(self, file: str) -> None:
+        self.notes: list[str] = []
+        self.first_rows: dict[str, int] = {}
+        self.row = 0
+        self._file = file
+        self._counted: dict[str, CountedNote] = {}
+        self._last: dict[str, int] = {}
+
+    def text(self, column: str, value: bytes | None) -> str | None:
+        """The text of a binary value in the present row."""
+        if value is None:
+            return None
+        try:
+            return value.decode()
+        except UnicodeDecodeError:
+            self._at(column)
+            return None
+
+    def _at(self, column: str) -> None:
+        if self._last.get(column) == self.row:
+            return
+        self._last[column] = self.row
+        if column not in self._counted:
+            self.first_rows[column] = self.row
+            self._counted[column] = CountedNote(self.notes, partial(self._note, column), unit="row")
+        self._counted[column].at(self.row)
+
+    def _note(self, column: str, count: int, where: str) -> str:
+        what = f"{shown(column, 60)!r} of {self._file} holds binary data that is no text"
+        return f"{what} in {count:,} rows, which is left out: {where}"
+
+
+def _rows(path: Path, schema: Any, done: list[int], odd: _NoText) -> Iterator[Row]:
     from pyarrow import parquet
 
     name = shown_path(path)
-    readers = [_column_reader(field.type) for field in schema]
+    readers = [_column_reader(field, odd) for field in schema]
     with read_errors(path), parquet.ParquetFile(path, buffer_size=1 << 20) as file:
         for batch in _batches(file):
             columns = []
             for field, read, column in zip(schema, readers, batch.columns, strict=True):
                 try:
-                    columns.append(read(column))
-                except UnicodeDecodeError as error:
-                    raise DataError(
-                        f"{name}: column {shown(field.name, 60)!r} holds binary data that is no text, between rows "
-                        f"{done[0] + 1} and {done[0] + batch.num_rows}; leave that column out of the file"
-                    ) from error
+                    columns.append(read(column, done[0] + 1))
                 except (ValueError, OverflowError, NotImplementedError) as error:
                     raise DataError(
                         f"{name}: column {shown(field.name, 60)!r} ({shown(str(field.type), 60)}) cannot be read: "
-                        f"{shown(' '.join(str(error).split()), 120)}; write it as text or leave it out"
+                        f"{shown(str(error), 120)}; write it as text or leave it out"
                     ) from error
             for values in zip(*columns, strict=True):
                 done[0] += 1
@@ -83,17 +114,26 @@ def _batches(file: Any) -> Iterator[Any]:
             yield batch.slice(start, BATCH)
 
 
-def _column_reader(kind: Any) -> Callable[[Any], list[Any]]:
-    """How a column of this type is read: cast to text where Python's values would lose digits, then made plain."""
+def _column_reader(field: Any, odd: _NoText) -> Callable[[Any, int], list[Any]]:
+    """How a column is read from its first row's number on: cast to text where Python's values would lose digits, then
+    made plain.
+    """
     import pyarrow
 
+    kind = field.type
     stored = kind.storage_type if isinstance(kind, pyarrow.BaseExtensionType) and not _is_uuid(kind) else kind
-    printed, convert = _printed(stored), _converter(stored)
+    printed, convert = _printed(stored), _converter(stored, field.name, odd)
 
-    def read(column: Any) -> list[Any]:
+    def read(column: Any, first: int) -> list[Any]:
         column = column if stored is kind else column.storage
         values: list[Any] = (column if printed == stored else column.cast(printed)).to_pylist()
-        return values if convert is None else [convert(value) for value in values]
+        if convert is None:
+            return values
+        plain = []
+        for number, value in enumerate(values, start=first):
+            odd.row = number
+            plain.append(convert(value))
+        return plain
 
     return read
 
@@ -123,23 +163,23 @@ def _printed(kind: Any) -> Any:
     return kind
 
 
-def _converter(kind: Any) -> Convert | None:
-    """What makes a value of this type plain; None where it is already."""
+def _converter(kind: Any, column: str, odd: _NoText) -> Convert | None:
+    """What makes a value of this type, in a column or a field of one, plain; None where it is already."""
     from pyarrow import types
 
     if types.is_dictionary(kind):
-        return _converter(kind.value_type)
+        return _converter(kind.value_type, column, odd)
     if types.is_struct(kind):
-        return _of_struct({field.name: _converter(field.type) for field in kind})
+        return _of_struct({field.name: _converter(field.type, f"{column}.{field.name}", odd) for field in kind})
     if types.is_map(kind):
-        return _of_map(_converter(kind.key_type), _converter(kind.item_type))
+        return _of_map(_converter(kind.key_type, column, odd), _converter(kind.item_type, column, odd))
     if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
-        inner = _converter(kind.value_type)
+        inner = _converter(kind.value_type, column, odd)
         return None if inner is None else lambda value: value if value is None else [inner(item) for item in value]
-    return _of_scalar(kind)
+    return _of_scalar(kind, column, odd)
 
 
-def _of_scalar(kind: Any) -> Convert | None:
+def _of_scalar(kind: Any, column: str, odd: _NoText) -> Convert | None:
     from pyarrow import types
 
     if types.is_date(kind) or types.is_time(kind) or types.is_timestamp(kind):
@@ -152,7 +192,7 @@ def _of_scalar(kind: Any) -> Convert | None:
         return _finite
     binary = (types.is_binary, types.is_large_binary, types.is_fixed_size_binary, types.is_binary_view)
     if any(is_kind(kind) for is_kind in binary):
-        return lambda value: None if value is None else value.decode()
+        return partial(odd.text, column)
     plain = (types.is_integer, types.is_boolean, types.is_string, types.is_large_string, types.is_null)
     if any(is_kind(kind) for is_kind in plain):
         return None

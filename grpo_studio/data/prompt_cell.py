@@ -19,19 +19,10 @@ from grpo_studio.data.shown import shown
 from grpo_studio.verifiers.blank import is_blank
 
 Message = dict[str, str]
-_TOOL_ROLES = frozenset(
-    {
-        "tool",
-        "tool_call",
-        "tool_calls",
-        "tool_response",
-        "function",
-        "function_call",
-        "function_response",
-        "observation",
-    }
-    | {"ipython"}
-)
+_TOOL_ROLES = frozenset({
+    "tool", "tool_call", "tool_calls", "tool_response", "function", "function_call", "function_response",
+    "observation", "ipython",
+})  # fmt: skip
 _TOOL_KEYS = ("tool_calls", "function_call", "tool_call_id")
 _TOOL_BLOCKS = frozenset({"tool_use", "tool_result", "tool_call", "function_call"})
 _NOTHING: tuple[Any, ...] = (None, False, "", "[]", "{}", "null", [], {})

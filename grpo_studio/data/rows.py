@@ -19,12 +19,15 @@ class RowStream:
         columns: names of the columns where the source says them before its rows; else empty.
         notes: what a person should know of how the source is read; it may grow while rows are read.
         share: how much of the source has been read, 0 to 1; None where that is not known.
+        unreadable: columns, or fields of them by dotted names, of which values are left out because they are no text,
+            each with the row of the first; it may grow as well.
     """
 
     rows: Iterator[Row]
     columns: tuple[str, ...] = ()
     notes: list[str] = field(default_factory=list)
     share: Callable[[], float] | None = None
+    unreadable: dict[str, int] = field(default_factory=dict)
 
 
 def cell(row: Row, column: str) -> Any:

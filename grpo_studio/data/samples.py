@@ -8,7 +8,6 @@ from typing import Any
 
 from grpo_studio.config import DatasetSettings
 from grpo_studio.data.mapping import ColumnMapping
-from grpo_studio.data.prompt_cell import read_prompt
 from grpo_studio.data.reserved import own_columns
 from grpo_studio.data.row_faults import prompt_of
 from grpo_studio.data.rows import Row, cell
@@ -48,12 +47,3 @@ def to_sample(row: Row, settings: DatasetSettings, mapping: ColumnMapping, numbe
     if mapping.answer is not None:
         columns["answer"] = cell(row, mapping.answer)
     return Sample(tuple(messages), text, columns.get("answer"), columns, number)
-
-
-def split_messages(value: Any) -> tuple[list[dict[str, str]], str]:
-    """Earlier chat messages and the last user message of a prompt cell; plain text is one user message.
-
-    The question is empty for a cell that holds no usable prompt.
-    """
-    read = read_prompt(value)
-    return list(read.before), read.question

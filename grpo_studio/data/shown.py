@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import re
 import reprlib
-import unicodedata
 from typing import Any
 
-_ODD = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 _PLAIN_NAME = re.compile(r"[\w./:-]+(?: [\w./:-]+)*")
 
 
@@ -18,9 +16,7 @@ def shown(value: Any, length: int = 60) -> str:
     """
     text = value if isinstance(value, str) else _repr(value, length)
     text = " ".join(text[: 4 * length + 1].split())
-    if not text.isprintable():
-        text = "".join(map(_visible, text))
-    text = text.replace("; ", ";")
+    text = visible(text).replace("; ", ";")
     return text if len(text) <= length else text[: length - 1].rstrip() + "…"
 
 
@@ -30,9 +26,12 @@ def shown_name(name: str, length: int = 40) -> str:
     return text if text == name and _PLAIN_NAME.fullmatch(name) else f"'{text}'"
 
 
-def _visible(character: str) -> str:
-    if unicodedata.category(character) not in _ODD:
-        return character
+def visible(text: str) -> str:
+    """The whole text with what does not show written as an escape."""
+    return text if text.isprintable() else "".join(char if char.isprintable() else _escape(char) for char in text)
+
+
+def _escape(character: str) -> str:
     return character.encode("unicode_escape").decode()
 
 

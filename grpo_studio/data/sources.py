@@ -5,8 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-LOCAL_SUFFIXES = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".parquet", ".jsonl.gz", ".json.gz", ".csv.gz")
-BUILTIN_PREFIX = "builtin:"
+from grpo_studio.config import BUILTIN_PREFIX
+
+TEXT_SUFFIXES = (".jsonl", ".ndjson", ".json", ".csv", ".tsv")
+LOCAL_SUFFIXES = (*TEXT_SUFFIXES, ".parquet", *(f"{suffix}.gz" for suffix in TEXT_SUFFIXES))
+"""How the names of files end that can be read; texts may be packed."""
 GYM_PREFIX = "reasoning_gym:"
 SourceKind = Literal["builtin", "reasoning_gym", "file", "hub"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from grpo_studio.config import DatasetSettings
 from grpo_studio.data.rows import Row, cell
@@ -41,11 +41,18 @@ def set_apart(
     held_out = [row for row, key in zip(rows, keys, strict=True) if key in chosen]
     train = [row for row, key in zip(rows, keys, strict=True) if key not in chosen]
     if not train:
-        raise DataError(
-            f"holding out {settings.held_out} of {len(rows)} rows leaves none to train on; "
-            f"set dataset.held_out to {len(rows) // 5} or less"
-        )
+        raise _none_left(len(rows), counts, settings)
     return train, held_out[: settings.held_out]
+
+
+def _none_left(rows: int, counts: Mapping[str, int], settings: DatasetSettings) -> DataError:
+    what = f"holding out {settings.held_out} of {rows} rows leaves none to train on"
+    if len(counts) == 1:
+        alike = ", for they all have the same prompt, which stays on one side" if rows > 1 else ""
+        return DataError(f"{what}{alike}; set dataset.held_out to 0{' or give more questions' if alike else ''}")
+    # Whichever prompt comes last, it stays while fewer rows are held out than the other prompts have.
+    most = max(1, min(rows // 5, rows - max(counts.values())))
+    return DataError(f"{what}; set dataset.held_out to {most} or less")
 
 
 def prompt_key(row: Row, prompt: str) -> str:

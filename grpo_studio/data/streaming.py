@@ -47,7 +47,7 @@ def part_of(
     wanted: int,
     usable: Callable[[Numbered], bool],
 ) -> Part:
-    """As many rows for training as are wanted, or all when there are fewer.
+    """As many rows for training as are wanted, or all when there are fewer; the `first` ones are all `usable`.
 
     Held-out rows come from the `first` ones alone, and no later row of their prompts is trained on. So a longer run is
     measured on the same rows, and trains on the same ones first.
@@ -55,7 +55,7 @@ def part_of(
     Raises:
         DataError: nothing would be left to train on.
     """
-    train, held_out = set_apart([row for row in first if usable(row)], settings, prompt)
+    train, held_out = set_apart(first, settings, prompt)
     chosen = {prompt_key(row, prompt) for _, row in held_out}
     later = (row for row in rest if prompt_key(row[1], prompt) not in chosen and usable(row))
     mixed = buffered(itertools.chain(train, later), SHUFFLE_BUFFER, random.Random(SHUFFLE_SEED))

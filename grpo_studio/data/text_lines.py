@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import gzip
 import io
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, cast
@@ -72,8 +72,8 @@ class TextFile:
         reached = self._reached if self._open is None else self._open.tell()
         return min(1.0, reached / self._size) if self._size else 1.0
 
-    def lines(self, not_utf8: NotUtf8) -> Iterator[tuple[int, str]]:
-        """Each line with its number from 1 and its end; a line ends in LF, CR or both.
+    def lines(self, not_utf8: NotUtf8) -> Generator[tuple[int, str], None, None]:
+        """Each line with its number from 1 and its end; a line ends in LF, CR or both. Closing it closes the file.
 
         Raises:
             DataError: a line is too long, or the file is not of the encoding that its mark says.
@@ -110,8 +110,8 @@ class TextFile:
         finally:
             wide.detach()
 
-    def pieces(self) -> Iterator[str]:
-        """The text in pieces of about 256 KB.
+    def pieces(self) -> Generator[str, None, None]:
+        """The text in pieces of about 256 KB. Closing it closes the file.
 
         Raises:
             DataError: it is not of its encoding, with the line.

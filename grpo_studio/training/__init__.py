@@ -4,4 +4,5 @@ transformers brings its parts when they are first asked for, and two threads tha
 break that: so they are asked for here, while Python lets one thread alone into this package.
 """
 
+import torch  # noqa: F401 - first: another thread may be at it
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer  # noqa: F401

@@ -61,7 +61,7 @@ def require_targets(source: str, revision: str | None, memory: MemorySettings) -
 
 def linear_modules(source: str, revision: str | None = None) -> list[str]:
     """Last names of a model's linear modules but its head, in order of their first appearance; loads no weights."""
-    config = AutoConfig.from_pretrained(source, revision=revision)
+    config = AutoConfig.from_pretrained(source, revision=revision, trust_remote_code=False)
     with torch.device("meta"):
         model = AutoModelForCausalLM.from_config(config)
     head = model.get_output_embeddings()

@@ -25,6 +25,7 @@ from grpo_studio.catalog import (
     gguf_folder,
     sha256_of,
 )
+from grpo_studio.data.shown import shown
 from grpo_studio.errors import ModelError
 from grpo_studio.gguf_files import GgufFacts, read_gguf
 
@@ -130,7 +131,9 @@ def _convert(source: _Source, folder: Path) -> None:
     _require_space(source, folder, facts.parameters * dtype.itemsize)
     tokenizer = _tokenizer(source, facts)
     try:
-        loaded = AutoModelForCausalLM.from_pretrained(source.file.parent, gguf_file=source.file.name, dtype=dtype)
+        loaded = AutoModelForCausalLM.from_pretrained(
+            source.file.parent, gguf_file=source.file.name, dtype=dtype, trust_remote_code=False
+        )
         config = loaded.config
         config._name_or_path = source.id
         if hasattr(config, "quantization_config"):
@@ -164,7 +167,9 @@ def _tokenizer(source: _Source, facts: GgufFacts) -> Any:
     if eos is None:
         raise ModelError(f"{source.title} names no end token (tokenizer.ggml.eos_token_id); give another GGUF file")
     try:
-        tokenizer = AutoTokenizer.from_pretrained(source.file.parent, gguf_file=source.file.name)
+        tokenizer = AutoTokenizer.from_pretrained(
+            source.file.parent, gguf_file=source.file.name, trust_remote_code=False
+        )
     except Exception as error:  # the boundary to transformers and tokenizers
         raise _cannot(source, error) from error
     tokenizer.eos_token = eos
@@ -192,7 +197,7 @@ def _begin_as_told(tokenizer: Any, facts: GgufFacts) -> None:
 
 
 def _cannot(source: _Source, error: Exception) -> ModelError:
-    reason = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+    reason = f"{type(error).__name__}: {shown(str(error), 200)}"
     return ModelError(
         f"cannot turn {source.title} back into weights and a tokenizer: {reason}; give a folder or a Hub id of it"
     )

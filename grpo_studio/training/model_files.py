@@ -14,7 +14,7 @@ from grpo_studio.model_files import CONTEXT_NAMES
 def context_length(source: str, revision: str | None = None) -> int | None:
     """Tokens that a model's positions reach, by its config; None when that does not say or cannot be read."""
     try:
-        config = AutoConfig.from_pretrained(source, revision=revision).get_text_config()
+        config = AutoConfig.from_pretrained(source, revision=revision, trust_remote_code=False).get_text_config()
     except Exception:  # the boundary to transformers: what is wrong with the model is told when it is loaded
         return None
     values = (getattr(config, name, None) for name in CONTEXT_NAMES)
@@ -25,7 +25,7 @@ def context_length(source: str, revision: str | None = None) -> int | None:
 def counted_parameters(source: str, revision: str | None = None) -> int | None:
     """Numbers in a model's weights, tied ones once, counted on a device without memory; None when that fails."""
     try:
-        config = AutoConfig.from_pretrained(source, revision=revision)
+        config = AutoConfig.from_pretrained(source, revision=revision, trust_remote_code=False)
         with torch.device("meta"):
             model = AutoModelForCausalLM.from_config(config)
         return sum(parameter.numel() for parameter in model.parameters())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from grpo_studio.data.shown import shown
 from grpo_studio.errors import DataError
 from grpo_studio.training.tokenization import count_all, special_tokens
 
@@ -23,7 +24,7 @@ def prompt_tokens(tokenizer: Any, text: str, row: int = 0) -> tuple[int, list[tu
         count_all(backend)
         encoding = backend.encode(text, add_special_tokens=add)
     except Exception as error:  # the boundary to tokenizers: half of a surrogate pair, say
-        reason = " ".join(str(error).split())[:150]
+        reason = shown(str(error), 150)
         raise DataError(f"row {row}: the tokenizer refuses its text: {reason}; mend the row") from error
     added = {number: entry.content for number, entry in tokenizer.added_tokens_decoder.items()}
     spans = [

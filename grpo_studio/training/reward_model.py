@@ -46,7 +46,9 @@ class RewardModel:
         try:
             source = source_of(self._name, params["revision"], cache)
             self._model = _load(source, params["revision"], device)
-            self._tokenizer = AutoTokenizer.from_pretrained(source, revision=params["revision"])
+            self._tokenizer = AutoTokenizer.from_pretrained(
+                source, revision=params["revision"], trust_remote_code=False
+            )
         except ModelError as error:
             raise VerifierError(f"the reward model {self._name}: {error}") from error
         except Exception as error:  # the boundary to transformers, which raises many kinds
@@ -145,12 +147,13 @@ class RewardModel:
 
 
 def _load(source: str, revision: str | None, device: torch.device) -> Any:
-    config = AutoConfig.from_pretrained(source, revision=revision)
+    config = AutoConfig.from_pretrained(source, revision=revision, trust_remote_code=False)
     if not is_classifier(config.architectures):
         raise ModelError(WRONG_KIND.format(found=", ".join(config.architectures or ())))
     model, info = AutoModelForSequenceClassification.from_pretrained(
         source,
         revision=revision,
+        trust_remote_code=False,
         config=config,
         dtype="auto" if device.type == "cuda" else torch.float32,
         output_loading_info=True,

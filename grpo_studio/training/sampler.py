@@ -91,6 +91,7 @@ def _load(source: str, config: RunConfig) -> Any:
         model = AutoModelForCausalLM.from_pretrained(
             source,
             revision=settings.revision,
+            trust_remote_code=False,
             dtype=effective_dtype(settings),
             attn_implementation=settings.attn_implementation,
         )

@@ -11,6 +11,7 @@ from transformers import AutoTokenizer
 from grpo_studio.chat_templates import PLAIN, READY, Verdict, one_of, template_text, verdict_on
 from grpo_studio.config import RunConfig
 from grpo_studio.data import Sample
+from grpo_studio.data.shown import shown
 from grpo_studio.errors import DataError, ModelError
 
 ROWS_AT_ONCE = 1000
@@ -47,9 +48,10 @@ def load_tokenizer(source: str, revision: str | None = None, chat_template: str 
 
 def _read(source: str, revision: str | None) -> Any:
     try:
-        return AutoTokenizer.from_pretrained(source, revision=revision)
+        # Left out, it would be asked for on the terminal.
+        return AutoTokenizer.from_pretrained(source, revision=revision, trust_remote_code=False)
     except Exception as error:  # the boundary to transformers and tokenizers, which raise many kinds, bare ones too
-        reason = " ".join(str(error).split())[:200]
+        reason = shown(str(error), 200)
         raise ModelError(
             f"cannot load the tokenizer of {source}: {reason}; give a model with tokenizer files"
         ) from error
@@ -65,10 +67,7 @@ def end_of_turn(tokenizer: Any) -> str | None:
     """The token in which the template ends an answer, when it is one that this tokenizer knows as a special one."""
     if tokenizer.chat_template is None:
         return None
-    tail = _verdict(tokenizer).after_answer.lstrip()
-    return next(
-        (token for token in sorted(special_tokens(tokenizer), key=len, reverse=True) if tail.startswith(token)), None
-    )
+    return _verdict(tokenizer).end_of_turn(special_tokens(tokenizer))
 
 
 def special_tokens(tokenizer: Any) -> set[str]:
@@ -114,11 +113,6 @@ def _rendered(
     return list(tokenizer.apply_chat_template(prompts, tokenize=False, add_generation_prompt=True, **(arguments or {})))
 
 
-def token_count(tokenizer: Any, rendered: str) -> int:
-    """Tokens of a rendered prompt."""
-    return _lengths(tokenizer, [rendered])[0]
-
-
 def token_counts(
     tokenizer: Any, samples: Sequence[Sample], template_arguments: Mapping[str, Any] | None = None
 ) -> list[int]:
@@ -156,7 +150,7 @@ def render_all(
     except Exception as error:  # whatever the template's own code raises
         if len(samples) > 1:
             return [text for sample in samples for text in render_all(tokenizer, [sample], template_arguments)]
-        reason = " ".join(str(error).split())[:200]
+        reason = shown(str(error), 200)
         roles = ", ".join(message["role"] for message in samples[0].messages)[:100]
         raise DataError(
             f"row {samples[0].row}: the model's chat template refuses its messages ({roles}): {reason}; mend the row, "

@@ -44,7 +44,7 @@ class LaunchActions:
     def __init__(self, settings: Settings, scans: ScanCache) -> None:
         self.settings = settings
         self._scans = scans
-        self._starts = Starts(settings)
+        self._starts = Starts(settings, scans)
         self._checks = Checks()
 
     @answered

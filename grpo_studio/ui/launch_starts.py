@@ -11,7 +11,7 @@ from typing import Any
 
 from grpo_studio import supervisor
 from grpo_studio.errors import ConfigError, StudioError, UsageError
-from grpo_studio.looks import WholeLook
+from grpo_studio.looks import ScanCache, WholeLook
 from grpo_studio.settings import Settings
 from grpo_studio.ui.readable import check_inside
 
@@ -44,8 +44,9 @@ class StartJob:
 class Starts:
     """The presses of Start that are under way or were of late, by the key that the browser gave each."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, scans: ScanCache) -> None:
         self.settings = settings
+        self._scans = scans
         self._jobs: OrderedDict[str, StartJob] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -75,7 +76,7 @@ class Starts:
 
     def _submit(self, job: StartJob, draft: Mapping[str, Any], name: str | None) -> None:
         try:
-            report = check_inside(draft, self.settings, WholeLook(job.report))
+            report = check_inside(draft, self.settings, WholeLook(job.report, count_all=False, scans=self._scans))
             if report.config is None or not report.ok:
                 raise ConfigError("; ".join(str(problem) for problem in report.problems))
             job.run = supervisor.submit(report.config, self.settings, name, job.report).run_id

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from conftest import App
 from playwright.sync_api import FilePayload, Locator, Page, expect
-from test_launch import field, start_button
+from test_launch import clipped, field, start_button
 
 PATIENT = 60_000  # two cores that other tests use as well
 QUESTIONS = [(f"Was ist {n} + {n + 1}?", str(2 * n + 1)) for n in range(60)]
@@ -93,6 +93,7 @@ def test_gsm8k_by_its_path_needs_no_further_word(launch: Callable[..., Page], sh
     page.locator(".launch-histogram-box").focus()
     page.keyboard.press("ArrowRight")
     expect(page.locator(".launch-histogram-readout")).to_contain_text("tokens: ")
+    assert clipped(page) == []
 
 
 def test_two_golds_are_asked_about_and_rows_too_long_are_left_out_by_a_click_each(
@@ -125,6 +126,7 @@ def test_two_golds_are_asked_about_and_rows_too_long_are_left_out_by_a_click_eac
     page.locator(".launch-problems").get_by_role("button", name="Leave these rows out").click()
     expect(page.locator(".launch-status")).to_have_text("ready", timeout=PATIENT)
     expect(scan_line(page)).to_contain_text("7 left out")
+    assert clipped(page) == []
     choice = page.locator("[data-choice='dataset.unusable']")
     choice.get_by_role("button", name="stop").click()
     expect(start_button(page)).to_be_disabled(timeout=PATIENT)

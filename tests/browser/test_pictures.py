@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from conftest import ROOT, App, start_app, stop_app
-from playwright.sync_api import Page, expect
+from playwright.sync_api import FilePayload, Locator, Page, expect
 from studio_process import as_json, studio, wait_for
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
@@ -110,3 +110,62 @@ def opened_verifiers(open_page: Callable[..., Page], address: str, width: int) -
     expect(page.locator(".v-item").first).to_be_visible(timeout=60_000)
     page.locator(".v-folder code").evaluate("(node) => { node.textContent = 'studio/rewards'; }")
     return page
+
+
+def test_the_tutorial(running: tuple[App, str], open_page: Callable[..., Page], pictures: Path) -> None:
+    """From a person's own CSV to a first run; the last test here, since it ends the run of the others."""
+    app, quickstart = running
+    studio("stop", quickstart, home=app.home)
+    page = open_page(f"{app.url}/launch", 1280, 1080)
+    expect(page.locator(".launch-panel")).to_contain_text("<|im_start|>", timeout=60_000)
+    with page.expect_file_chooser() as chooser:
+        page.get_by_role("button", name="Upload a file").click()
+    rows = "".join(f"Was ist {a} + {b}?;{a + b}\r\n" for a in range(1, 11) for b in range(1, 11))
+    csv = FilePayload(name="fragen.csv", mimeType="text/csv", buffer=f"\ufeffFrage;Antwort\r\n{rows}".encode())
+    chooser.value.set_files(csv)
+    expect(page.get_by_role("button", name="Use Antwort as the gold")).to_be_visible(timeout=60_000)
+    data_card = page.locator("section.launch-card", has=page.locator("[data-field='dataset.source']"))
+    told_as_studio(page, app.home)
+    whole_width(page, data_card, pictures / "tutorial-upload.png")
+    page.get_by_role("button", name="Number only").click()
+    page.locator("[data-field='dataset.system_prompt'] textarea").fill("")
+    page.get_by_role("button", name="Use Antwort as the gold").focus()
+    told_as_studio(page, app.home)
+    whole_width(page, data_card, pictures / "tutorial-mapping.png")
+    expect(page.locator(".launch-golds")).to_contain_text("math_numeric reads all 100 golds", timeout=120_000)
+    expect(page.locator(".launch-status")).to_have_text("ready", timeout=60_000)
+    expect(page.locator(".launch-prompt")).to_contain_text("Reply with the number only")
+    told_as_studio(page, app.home)
+    page.evaluate("window.scrollTo(0, 0)")
+    page.screenshot(path=pictures / "tutorial-scan.png")
+    page.get_by_label("Name of the run").fill("My first run")
+    page.locator("button", has_text="Start run").locator("visible=true").click()
+    page.wait_for_url("**/live?run=*", timeout=120_000)
+    run = page.url.partition("run=")[2]
+    wait_for(lambda: shown(app.home, run)["step"] >= 4, limit=900, what="step 4")
+    page.wait_for_timeout(4_000)
+    told_as_studio(page, app.home)
+    page.screenshot(path=pictures / "tutorial-live.png", full_page=True, clip=FIRST_SCREENS)
+    studio("stop", run, home=app.home)
+    assert (pictures / "tutorial-live.png").stat().st_size > 50_000
+
+
+def whole_width(page: Page, card: Locator, path: Path) -> None:
+    """A picture of the page's whole width, as high as a card and the gaps around it."""
+    page.evaluate("window.scrollTo(0, 0)")
+    box = card.bounding_box()
+    assert box is not None
+    clip = {"x": 0, "y": box["y"] - 8, "width": 1280, "height": box["height"] + 16}
+    page.screenshot(path=path, full_page=True, clip=clip)
+
+
+def told_as_studio(page: Page, home: Path) -> None:
+    """A home folder's name that means something to a reader, in what is shown alone."""
+    page.evaluate(
+        """(home) => {
+            const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+            while (texts.nextNode()) texts.currentNode.data = texts.currentNode.data.replaceAll(home, 'studio');
+            for (const input of document.querySelectorAll('input')) if (input.value.startsWith(home)) input.value = input.value.replace(home, 'studio');
+        }""",
+        str(home),
+    )

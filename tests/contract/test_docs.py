@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from grpo_studio import engine_table, settings_table, verifiers_table
+from grpo_studio import engine_table, presets_table, settings_table, verifiers_table
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md")])
@@ -25,6 +25,10 @@ def test_the_tables_of_the_engine_are_current() -> None:
 def test_the_table_of_verifiers_is_current() -> None:
     text = verifiers_table.TARGET.read_text()
     assert text == verifiers_table.page(text), "run: python -m grpo_studio.verifiers_table"
+
+
+def test_the_page_of_presets_is_current() -> None:
+    assert presets_table.TARGET.read_text() == presets_table.render(), "run: python -m grpo_studio.presets_table"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

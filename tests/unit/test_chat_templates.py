@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ from grpo_studio.chat_templates import READY, kind_of, one_of, template_text, ve
 from grpo_studio.config import RunConfig
 from grpo_studio.data import Sample
 from grpo_studio.errors import ConfigError, DataError, ModelError
+from grpo_studio.training.model_files import context_length, counted_parameters
 from grpo_studio.training.tokenization import (
     end_of_turn,
     load_tokenizer,
@@ -124,6 +127,26 @@ def test_a_models_own_template_that_would_never_end_is_refused(tiny_model: Path,
     with pytest.raises(ModelError, match=r"set model\.chat_template to another"):
         load_tokenizer(str(tmp_path))
     assert render(load_tokenizer(str(tmp_path), None, "plain"), [QUESTION]) == "1 + 1?"
+
+
+def test_a_models_own_code_is_neither_run_nor_asked_about(
+    tiny_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = Path(shutil.copytree(tiny_model, tmp_path / "model"))
+    (folder / "mine.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\nclass Mine: pass\n")
+    points = {
+        "config.json": {"AutoConfig": "mine.Mine"},
+        "tokenizer_config.json": {"AutoTokenizer": ["mine.Mine", None]},
+    }
+    for name, own in points.items():
+        changed = {"model_type": "mine", "tokenizer_class": "Mine", "auto_map": own}
+        (folder / name).write_text(json.dumps(json.loads((folder / name).read_text()) | changed))
+    asked: list[str] = []
+    monkeypatch.setattr("builtins.input", lambda question: asked.append(question) or "y")
+    with pytest.raises(ModelError, match="cannot load the tokenizer"):
+        load_tokenizer(str(folder))
+    assert (context_length(str(folder)), counted_parameters(str(folder))) == (None, None)
+    assert (asked, (tmp_path / "ran").exists()) == ([], False)
 
 
 @pytest.mark.parametrize(

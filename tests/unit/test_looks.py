@@ -40,7 +40,7 @@ def draft(model: Path, source: Path, **changed: Any) -> dict[str, Any]:
         "model": {"id": str(model)},
         "dataset": {"source": str(source), "held_out": 10},
         "rewards": MATH,
-        "algorithm": {"prompts_per_step": 4, "steps": 20, "max_completion_length": 100},
+        "algorithm": {"prompts_per_step": 6, "steps": 20, "max_completion_length": 100},
     }
     for name, value in changed.items():
         section, key = name.split("__")
@@ -78,8 +78,8 @@ def test_a_whole_look_tells_how_far_it_is_and_what_it_found(tiny_model: Path, so
         assert shares[-1] == 1
     assert report.scan is not None
     assert report.scan.as_dict()["derived"].items() <= report.derived.items()
-    assert report.derived["steps_per_epoch"] == (ROWS - 10) // 4
-    assert report.derived["epochs"] == pytest.approx(20 * 4 / (ROWS - 10), abs=1e-3)
+    assert report.derived["steps_per_epoch"] == (ROWS - 10) // 6
+    assert report.derived["epochs"] == pytest.approx(20 * 6 / (ROWS - 10), abs=1e-3)
 
 
 @pytest.mark.parametrize("at", ["reading rows", "counting tokens", "reading golds"])
@@ -227,6 +227,37 @@ def test_a_model_without_a_tokenizer_is_found_by_the_scan(source: Path, tmp_path
     assert report.scan is not None
     assert report.scan.lengths is None
     assert report.derived["train_rows"] == ROWS - 10
+
+
+def test_tokens_are_counted_before_a_start_only_when_a_prompt_may_be_too_long(
+    tiny_model: Path, source: Path, settings: Settings
+) -> None:
+    def lengths(**changed: Any) -> bool:
+        report = check(draft(tiny_model, source, **changed), settings, WholeLook(count_all=False))
+        assert report.scan is not None
+        assert report.derived["context_length"] == 512
+        return report.scan.lengths is not None
+
+    # The tiny model's template writes about a hundred characters of its own, and there is one message.
+    assert not lengths(algorithm__max_completion_length=200)
+    assert lengths(algorithm__max_completion_length=400)
+    assert not lengths(algorithm__max_completion_length=400, model__chat_template="plain")
+    raw = draft(tiny_model, source, algorithm__max_completion_length=500)
+    [problem] = check(raw, settings, WholeLook(count_all=False)).problems
+    assert problem == check(raw, settings).problems[0]
+
+
+def test_a_start_takes_the_scan_that_was_made_for_it(
+    tiny_model: Path, source: Path, settings: Settings, scans: Counted
+) -> None:
+    cache, raw = ScanCache(), draft(tiny_model, source)
+    cache.scan(RunConfig.model_validate(raw), settings)
+    assert check(raw, settings, WholeLook(scans=cache)).ok
+    assert scans.times == 1
+    written(source, 15)
+    [problem] = check(raw, settings, WholeLook(scans=cache)).problems
+    assert scans.times == 2
+    assert "15 rows less 10 held out" in problem.message
 
 
 def test_vllm_with_a_shorter_context_leaves_less_room(tiny_model: Path, source: Path, settings: Settings) -> None:

@@ -31,6 +31,8 @@ def test_every_preset_passes_check_offline_but_for_what_lies_on_the_hub(
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     raw = config_files.read_preset(name, settings.presets_dirs)
     assert rules.inspect(raw).problems == []
+    if raw.get("dataset", {}).get("source") == "builtin:countdown":
+        raw["dataset"]["params"] = {"size": 500}  # as good as 10,000 here, and every gold is scored
     report = preflight.check(raw, settings)
     assert {problem.field for problem in report.problems} <= OF_THE_HUB
     assert all("HF_HUB_OFFLINE" in problem.message for problem in report.problems)

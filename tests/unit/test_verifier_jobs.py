@@ -90,7 +90,7 @@ def test_probes_without_a_row_say_what_to_do(settings: Settings, tmp_path: Path)
     bench = BenchActions(settings)
     answer = ended(bench, begun(bench, "probes", rows, "math_numeric"))
     assert answer["state"] == "failed"
-    assert answer["message"].endswith("rows.jsonl has no row with a prompt; map the column that holds it")
+    assert answer["message"].startswith("no row has a usable prompt: in row 1 of ")
 
 
 def test_a_gold_check_that_is_cancelled_gives_up_its_turn_between_parts(settings: Settings, tmp_path: Path) -> None:

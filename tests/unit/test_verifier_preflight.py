@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from reward_checks import add_verifier, check_rewards, writing_model
+from reward_checks import add_verifier, check_rewards
 
-from grpo_studio.gold_preflight import spread
+from grpo_studio.gold_preflight import _row_seconds, spread
 from grpo_studio.preflight import CheckReport
 from grpo_studio.settings import Settings
 
@@ -24,17 +24,11 @@ def add(settings: Settings) -> Callable[[str, str], Path]:
 
 
 @pytest.fixture
-def model(tmp_path: Path) -> Path:
-    """A folder that holds the files of a model that writes; nothing here loads it."""
-    return writing_model(tmp_path / "model")
-
-
-@pytest.fixture
-def checked(settings: Settings, tmp_path: Path, model: Path) -> Check:
+def checked(settings: Settings, tmp_path: Path, tiny_model: Path) -> Check:
     """Check rewards against rows with these golds."""
 
     def run(rewards: list[dict[str, Any]], golds: list[Any] | None = None, **columns: Any) -> CheckReport:
-        return check_rewards(settings, model, tmp_path / "rows.jsonl", rewards, golds, **columns)
+        return check_rewards(settings, tiny_model, tmp_path / "rows.jsonl", rewards, golds, **columns)
 
     return run
 
@@ -187,9 +181,9 @@ def test_a_part_of_an_ensemble_is_checked_as_well(checked: Check, add: Callable[
     ],
 )
 def test_a_reward_model_is_looked_for_before_the_run(
-    checked: Check, model: Path, params: dict[str, Any], message: str
+    checked: Check, tiny_model: Path, params: dict[str, Any], message: str
 ) -> None:
-    params = {name: str(model) if value == "{writes}" else value for name, value in params.items()}
+    params = {name: str(tiny_model) if value == "{writes}" else value for name, value in params.items()}
     report = checked([{"verifier": "reward_model", "params": params}])
     assert any(message in problem.message for problem in report.problems), report.problems
 
@@ -205,3 +199,9 @@ def test_rows_looked_at_are_from_all_over_the_data() -> None:
     assert spread(range(1000), 200)[:3] == [0, 5, 10]
     assert len(spread(range(1001), 200)) <= 200
     assert spread([3, 4], 200) == [3, 4]
+
+
+def test_how_long_a_row_takes_is_known_without_the_start_of_the_judge() -> None:
+    assert _row_seconds([(0, 10.0), (128, 20.0), (200, 20.72)]) == pytest.approx(0.01)
+    assert _row_seconds([(0, 10.0), (50, 20.0)]) == pytest.approx(0.2)
+    assert _row_seconds([(0, 10.0)]) == 0

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from reward_checks import add_verifier, check_rewards, writing_model
+from reward_checks import add_verifier, check_rewards
 
 from grpo_studio.preflight import CheckReport
 from grpo_studio.settings import Settings
@@ -23,11 +23,9 @@ def add(settings: Settings) -> Callable[[str, str], Path]:
 
 
 @pytest.fixture
-def checked(settings: Settings, tmp_path: Path) -> Check:
-    model = writing_model(tmp_path / "model")
-
+def checked(settings: Settings, tmp_path: Path, tiny_model: Path) -> Check:
     def run(rewards: list[dict[str, Any]]) -> CheckReport:
-        return check_rewards(settings, model, tmp_path / "rows.jsonl", rewards)
+        return check_rewards(settings, tiny_model, tmp_path / "rows.jsonl", rewards)
 
     return run
 

@@ -13,14 +13,14 @@ from typing import Any
 
 from pydantic import field_validator, model_validator
 
-from grpo_studio.config import DatasetSettings
+from grpo_studio.config import BUILTIN_PREFIX, DatasetSettings
 from grpo_studio.data.made.params import quoted, read_params, refuse_config, whole_numbers
 from grpo_studio.data.rows import Row
 from grpo_studio.data.splitting import Numbered
 from grpo_studio.declaration import Section, setting
 from grpo_studio.errors import DataError
 
-COUNTDOWN = "builtin:countdown"
+COUNTDOWN = f"{BUILTIN_PREFIX}countdown"
 COUNTDOWN_COLUMNS = ("prompt", "answer", "nums", "target", "level", "equation")
 HELD_OUT_SHARE = 5
 """One question in this many may only ever be held out, whatever the settings of a run."""

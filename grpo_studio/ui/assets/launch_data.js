@@ -46,7 +46,7 @@ export function makeDataCard(context, number, section) {
   source.append(upload.line);
   const prompts = OPEN.slice(1).map((name) => control(name).root);
   for (const root of [source, ...prompts]) root.classList.remove("launch-wide");
-  const body = h("div", { class: "launch-grid" },
+  const body = h("div", { class: "launch-grid launch-data" },
     source, h("div", { class: "launch-said" }, prompts), templates.root, parts.hub, levels.root, made.root, mapping.root);
   card.body.append(body, parts.more);
 

@@ -87,7 +87,7 @@ function factList(card, words) {
     parameters: card.parameters && short(card.parameters),
     context: card.context_length && grouped(card.context_length),
     vocabulary: card.vocabulary && grouped(card.vocabulary),
-    dtype: card.dtype && term(card.dtype, card.dtype_note ?? words.card.dtype_note),
+    dtype: card.dtype && term(card.dtype, [card.dtype_note, words.card.dtype_note].filter(Boolean).join(". ")),
     download: card.download_bytes === 0 ? words.card.no_download : card.download_bytes && bytes(card.download_bytes),
     access: accessOf(card, words),
     licence: card.licence && visible(card.licence),

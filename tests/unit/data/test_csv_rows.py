@@ -108,6 +108,44 @@ def test_windows_1252_is_read_and_told(tmp_path: Path) -> None:
     assert "not UTF-8 and are read as Windows-1252: lines 1, 2, 100004" in notes[0]
 
 
+@pytest.mark.parametrize(
+    ("text", "encoding"),
+    [
+        ("Вопрос;Ответ\nСколько?;4\n", "cp1251"),
+        ("问题,答案\n一加一等于几,2\n", "gbk"),
+        ("問題,答え\n1たす1は,2\n", "shift-jis"),
+        ("question,answer\nСколько будет,4\n", "koi8-r"),
+    ],
+)
+def test_letters_of_another_alphabet_are_not_read_as_nonsense(tmp_path: Path, text: str, encoding: str) -> None:
+    line = 2 if text.startswith("question") else 1
+    message = refused(tmp_path, text.encode(encoding))
+    assert f"line {line} is neither UTF-8 nor Windows-1252" in message
+    assert message.endswith("; save the file as UTF-8")
+
+
+def test_dashes_and_single_letters_are_western(tmp_path: Path) -> None:
+    rows, _ = read(tmp_path, "q\n————————\n¿Qué? «año» ÀÉ ñandú\n".encode("cp1252"))
+    assert [row["q"] for row in rows] == ["————————", "¿Qué? «año» ÀÉ ñandú"]
+
+
+def test_rows_of_empty_cells_are_none(tmp_path: Path) -> None:
+    rows, notes = read(tmp_path, 'q,a,,\n1,2,,\n,,,\n,"",,\n,3,,\n,,,\n')
+    assert [(row["q"], row["a"]) for row in rows] == [("1", "2"), ("", "3")]
+    assert "3 rows without any value are left out: lines 3, 4, 6" in notes
+    assert read(tmp_path, 'q\nx\n""\n')[0] == [{"q": "x"}, {"q": ""}]  # one empty prompt is told as such
+
+
+@pytest.mark.parametrize(
+    ("before", "header", "line"),
+    [("# made by me\n", "question,answer", 2), ("My sums;;\n;;\n", "Frage;Antwort;Punkte", 3)],
+)
+def test_a_header_below_a_title_is_found(tmp_path: Path, before: str, header: str, line: int) -> None:
+    message = refused(tmp_path, f"{before}{header}\n" + "x,1\n" * 3)
+    assert f"seems to be line {line} (" in message
+    assert message.endswith("; remove the lines before it")
+
+
 def test_neither_utf8_nor_windows_1252(tmp_path: Path) -> None:
     message = refused(tmp_path, b"a,b\n1,2\n3,\x81\n")
     assert "line 3 is neither UTF-8 nor Windows-1252 (byte 3 of the line is 0x81); save the file as UTF-8" in message

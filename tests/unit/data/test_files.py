@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from grpo_studio.data.files import open_file, suffix_of
+from grpo_studio.data.sources import LOCAL_SUFFIXES
 from grpo_studio.errors import DataError
 
 ROW = b'{"prompt": "1 + 1", "answer": "2"}\n'
@@ -41,11 +42,14 @@ def refused(path: Path) -> str:
         ("rows.jsonl.gz", gzip.compress(ROW)),
         ("rows.json.gz", gzip.compress(b"[" + ROW + b"]")),
         ("rows.csv.gz", gzip.compress(b"prompt,answer\n1 + 1,2\n")),
+        ("rows.tsv.gz", gzip.compress(b"prompt\tanswer\n1 + 1\t2\n")),
+        ("rows.ndjson.gz", gzip.compress(ROW)),
     ],
 )
 def test_each_kind_gives_the_same_row(tmp_path: Path, name: str, content: bytes) -> None:
     path = tmp_path / name
     path.write_bytes(content)
+    assert name.lower().endswith(LOCAL_SUFFIXES)
     stream = open_file(path)
     assert list(stream.rows) == [{"prompt": "1 + 1", "answer": "2"}]
     assert stream.share is not None
@@ -84,8 +88,11 @@ def test_the_share_grows_to_one(tmp_path: Path) -> None:
     ("name", "content", "message"),
     [
         ("rows.xlsx", b"PK\x03\x04", "unknown kind.*save the table as CSV"),
-        ("rows.txt", b"1 + 1", r"unknown kind.*\.jsonl, .*\.parquet"),
-        ("rows", b"1 + 1", "unknown kind"),
+        ("rows.txt", b"1 + 1", r"unknown kind; rename it by what it holds: \.csv"),
+        ("rows.csv.zip", b"PK\x03\x04", "unknown kind; unpack it"),
+        ("rows.feather", b"ARROW1", "unknown kind; write it as Parquet"),
+        ("rows.pkl", b"\x80\x04", "unknown kind; write the rows as Parquet or JSON Lines"),
+        ("rows", b"1 + 1", r"unknown kind; .*\.jsonl, .*\.parquet"),
         ("rows.parquet.gz", gzip.compress(b"PAR1"), "unknown kind"),
         ("table.csv", b"PK\x03\x04rest", "zip archive or a spreadsheet.*; save the table as CSV"),
         ("old.csv", b"\xd0\xcf\x11\xe0rest", "old spreadsheet"),
@@ -105,6 +112,12 @@ def test_other_files_are_refused_with_what_to_do(tmp_path: Path, name: str, cont
     path = tmp_path / name
     path.write_bytes(content)
     assert re.search(message, refused(path))
+
+
+def test_a_folder_of_save_to_disk_says_what_to_write_instead(tmp_path: Path) -> None:
+    for name in ("data-00000-of-00001.arrow", "state.json", "dataset_info.json"):
+        (tmp_path / name).write_bytes(b"{}")
+    assert "is a folder that save_to_disk wrote; write the data set with to_parquet" in refused(tmp_path)
 
 
 def test_a_folder_proposes_its_data_files(tmp_path: Path) -> None:

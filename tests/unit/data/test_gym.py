@@ -14,7 +14,7 @@ import pytest
 
 from grpo_studio import data
 from grpo_studio.config import DatasetSettings
-from grpo_studio.data.made import made_fields, made_reward, made_rows, made_sources, open_made
+from grpo_studio.data.made import gym_child, made_fields, made_reward, made_rows, made_sources, open_made
 from grpo_studio.data.made.gym_cache import GymCache
 from grpo_studio.data.made.gym_child import refuse_odd_text
 from grpo_studio.data.made.gym_process import ask
@@ -128,20 +128,25 @@ def test_a_row_that_does_not_come_ends_in_an_error_and_no_process() -> None:
         list(ask("reasoning_gym:gcd", request, row_limit=0.2))
 
 
+def test_the_library_says_what_is_wrong_with_a_setting(cache: Path) -> None:
+    with pytest.raises(DataError, match="reasoning_gym:gcd has no setting 'min_valu'; did you mean min_value"):
+        list(open_made(chosen("reasoning_gym:gcd", params={"min_valu": 3})).rows)
+
+
 @pytest.mark.parametrize(
     ("task", "params", "message"),
     [
-        ("gcd", {"min_valu": 3}, "reasoning_gym:gcd has no setting 'min_valu'; did you mean min_value"),
-        ("gcd", {"min_value": 30, "max_value": 3}, "of reasoning_gym:gcd: max_value must be > min_value"),
+        ("gcd", {"min_value": 30, "max_value": 3}, "max_value must be > min_value"),
+        ("gcd", {"min_value": True}, "min_value is True, not a number"),
+        ("gcd", {"data_file": "/etc/passwd"}, "data_file"),
         ("puzzle24", {"operators": ["+", "__import__('os')"]}, "which is neither plain words nor one of"),
     ],
 )
-def test_the_library_says_what_is_wrong_with_a_setting(
-    cache: Path, task: str, params: dict[str, Any], message: str
-) -> None:
-    with pytest.raises(DataError, match=message) as caught:
-        list(open_made(chosen(f"reasoning_gym:{task}", params=params)).rows)
-    assert "\n" not in str(caught.value)
+def test_the_child_tells_what_is_wrong_in_one_document(task: str, params: dict[str, Any], message: str) -> None:
+    request = {"task": task, "params": {"seed": 0, "size": 3} | params, "first": 0}
+    [document] = gym_child._answers(request)  # here, for the library takes a second to import in each child
+    assert message in document.get("problem", document.get("unknown"))
+    assert "\n" not in str(document)
 
 
 @pytest.mark.parametrize(

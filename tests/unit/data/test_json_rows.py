@@ -131,6 +131,9 @@ def test_rows_before_a_bad_line_are_given(tmp_path: Path) -> None:
         (b'{"a": "M\xfcller"}\n', r"line 1 is not UTF-8 \(byte 9 of the line is 0xfc\); save the file as UTF-8"),
         (GOOD.encode() * 2 + b'{"a": "\xe4\xf6"}', "line 3 is not UTF-8"),
         (b'[\n{"a": 1},\n{"a": 2}\n]', r"line 1 is not JSON: .*one list of all objects goes into a \.json file"),
+        (b"{'a': 1}\n", "as Python prints it: write each row with json.dumps"),
+        (b'{"a": 1},\n{"a": 2}', "line 1 is not JSON: .*; leave out the comma at the end of each line"),
+        (b'[{"a": 1}]\n[{"a": 2}]\n', "line 1 is a list, not an object .*around a list of messages"),
         (b'[{"a": 1}, {"a": 2}]', r"is one JSON list, not one object a line; rename it to end in \.json"),
         (b'{\n "a": 1\n}\n', "write each object in one line"),
         (b"prompt,answer\n1,2\n", r"a table goes into a \.csv file"),
@@ -209,7 +212,10 @@ def test_forms_of_a_json_file(tmp_path: Path, content: str, rows: list[Any], not
         ('{"a": ["x"], "b": ["y"]}', "not a list of objects"),
         ('{"train": [{"a": 1}], "test": [{"a": 2}]}', r"several lists of rows \(train, test\); give each a file"),
         ('{\n"data": [{"a": 1},\n]}', "line 3 is not JSON"),
-        ('{\n"a": 1\n}\n{\n"a": 2\n}', "line 4 is not JSON: more text follows the first object"),
+        ('{\n"a": 1\n}\n{\n"a": 2\n}\n{oops', "line 7 is not JSON: item 3: expecting property name"),
+        ('{\n"a": 1\n}\n{\n"a": 2\n}\n[3]', r"item 3 \(line 7\) is a list"),
+        ('{\n"a": 1\n}\noops', "line 4 is not JSON: more text follows the first object"),
+        ("{}", r"is one object \(without keys\)"),
         ('[\n{"a": 1},\n[2]\n]', r"item 2 \(line 3\) is a list"),
         ('[{"a": 1}, null]', r"item 2 \(line 1\) is null"),
         ("[1.10]", r"item 1 \(line 1\) is a number"),
@@ -218,7 +224,7 @@ def test_forms_of_a_json_file(tmp_path: Path, content: str, rows: list[Any], not
         ('[\n{"a": 1},\n', "line 3 is not JSON: item 2: expecting value"),
         ('[\n{"a": 1}\n', "line 3 is not JSON: it ends inside its list"),
         ('[{"a": 1},\n{"a": "never closed]', "line 2 is not JSON: item 2: unterminated string"),
-        ('[{"a": 1},]', "is not JSON: item 2"),
+        ('[{"a": 1},\n]', "line 1 is not JSON: a comma follows the last item of the list"),
         ('[{"a": 1}]\n[{"a": 2}]', "holds more after its list ends"),
         ('[] {"a": 1}', "holds more after its list ends"),
         ('[{"a": 1, "a": 2}]', 'line 1 is not JSON: item 1: the key "a" stands twice'),
@@ -232,6 +238,18 @@ def test_forms_of_a_json_file(tmp_path: Path, content: str, rows: list[Any], not
 )
 def test_json_that_is_no_list_of_objects(tmp_path: Path, content: str, message: str) -> None:
     assert re.search(message, refused(tmp_path, content, "rows.json"))
+
+
+@pytest.mark.parametrize("name", ["rows.json", "rows.jsonl"])
+@pytest.mark.parametrize("between", ["", " ", "\n", "\n\n \n"])
+@pytest.mark.parametrize("indent", [None, 2])
+def test_one_object_after_the_other(tmp_path: Path, name: str, between: str, indent: int | None) -> None:
+    rows = [{"a": n, "b": ["}{", {"c": "x" * 300_000}]} for n in range(3)]
+    found, notes = read(tmp_path, between.join(json.dumps(row, indent=indent) for row in rows), name)
+    assert found == rows
+    lines = indent is None and "\n" in between
+    assert len(notes) == (not lines or name == "rows.json")
+    assert lines or "one object after the other" in notes[0]
 
 
 def test_a_json_file_that_is_not_utf8_says_the_line(tmp_path: Path) -> None:

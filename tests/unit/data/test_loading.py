@@ -51,8 +51,91 @@ def test_unusable_rows_take_no_place_among_the_held_out(tmp_path: Path) -> None:
 
 
 def test_a_data_set_without_any_usable_prompt_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"no row has a usable prompt; set dataset\.columns\.prompt"):
+    with pytest.raises(
+        ColumnError, match=r"\(column prompt, 5 rows in all\) the prompt is empty; set dataset\.columns"
+    ):
         loaded(source=rows_file(tmp_path, [{"prompt": "", "answer": "1"}] * 5))
+
+
+ASSISTANT_LAST = [{"role": "user", "content": "1 + 1"}, {"role": "assistant", "content": "2"}]
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+@pytest.mark.parametrize(
+    ("prompt", "says"),
+    [
+        (ASSISTANT_LAST, "ends with a message of the assistant, not with a question; end each chat with the user's"),
+        ([{"role": "tool", "content": "5"}, ASSISTANT_LAST[0]], "of a tool .*; leave messages of tools out"),
+        ([{"role": "wizard", "content": "5"}], "the role 'wizard'.*; name the roles system, user and assistant"),
+        (None, "the prompt is missing; set dataset.columns.prompt to the column of the question"),
+    ],
+)
+def test_the_first_rows_fault_is_told_when_no_row_can_be_asked(
+    tmp_path: Path, prompt: Any, says: str, streaming: bool
+) -> None:
+    source = rows_file(tmp_path, [{"messages": prompt, "gold": "1"}] * 3)
+    with pytest.raises(
+        ColumnError, match=rf"no row has a usable prompt: in row 1 of .*column messages.*{says}"
+    ) as caught:
+        loaded(source=source, streaming=streaming, columns={"prompt": "messages"})
+    assert caught.value.field == "dataset.columns.prompt"
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+def test_pictures_beside_the_prompt_stop_nothing_and_as_the_gold_they_do(tmp_path: Path, streaming: bool) -> None:
+    import pyarrow
+    from pyarrow import parquet
+
+    columns = {
+        "question": ["a", "b"],
+        "solution": ["1", "2"],
+        "answer": [b"\xff", None],
+        "image": [{"bytes": b"\xff"}] * 2,
+    }
+    source = str(tmp_path / "rows.parquet")
+    parquet.write_table(pyarrow.table(columns), source)
+    base = {"source": source, "held_out": 0, "streaming": streaming}
+    splits = loaded(**base, columns={"answer": "solution"})
+    assert [sample.answer for sample in sorted(splits.train, key=lambda sample: sample.row)] == ["1", "2"]
+    assert any("'image.bytes'" in note for note in splits.notes)
+    for role, column in (("answer", "answer"), ("answer", "image.bytes"), ("prompt", "image.bytes")):
+        with pytest.raises(
+            ColumnError, match="holds binary data that is no text, first in row 1; set dataset"
+        ) as caught:
+            loaded(**base, columns={"answer": "solution"} | {role: column})
+        assert caught.value.field == f"dataset.columns.{role}"
+    parquet.write_table(pyarrow.table({"question": ["a"], "answer": [b"\xff"]}), source)
+    with pytest.raises(ColumnError, match=r"for the gold answer holds binary data.*or to - when there is none"):
+        loaded(**base)
+
+
+def test_an_instruction_with_its_input_in_another_column_is_asked_about(tmp_path: Path) -> None:
+    rows = [{"instruction": f"Add {n}", "input": "" if n % 2 else "3", "output": "1"} for n in range(4)]
+    source = rows_file(tmp_path, rows)
+    with pytest.raises(ColumnError, match=r"in input \(such as '3'\).*; write both into one column, or set") as caught:
+        loaded(source=source, held_out=0)
+    assert caught.value.field == "dataset.columns.prompt"
+    splits = loaded(source=source, held_out=0, columns={"prompt": "instruction"})
+    assert any("the model does not see input" in note for note in splits.notes)
+    assert loaded(source=rows_file(tmp_path, [row | {"input": ""} for row in rows]), held_out=0).notes == ()
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [({"choices": ["1", "2"]}, "choices"), ({"Context": "c"}, "Context"), ({"context": " "}, None), ({"id": 5}, None)],
+)
+def test_columns_that_may_belong_to_the_question_are_told(tmp_path: Path, more: dict[str, Any], told: str) -> None:
+    source = rows_file(tmp_path, [row | more for row in questions(4)])
+    notes = loaded(source=source, held_out=0).notes
+    assert [note.partition("does not see ")[2].partition(":")[0] for note in notes] == ([told] if told else [])
+
+
+def test_a_chat_as_libraries_write_it_into_csv_is_a_chat(tmp_path: Path) -> None:
+    chat = [{"role": "system", "content": "It's \\frac"}, {"role": "user", "content": "say \"x\",\n'y'"}]
+    path = tmp_path / "rows.csv"
+    path.write_text('prompt,answer\n"' + str(chat).replace('"', '""') + '",1\n', newline="")
+    sample = loaded(source=str(path), held_out=0).train[0]
+    assert list(sample.messages) == chat
 
 
 def test_the_limit_uses_the_first_rows_and_counts_all(tmp_path: Path) -> None:
@@ -82,9 +165,9 @@ def test_sources_that_are_not_there(source: str) -> None:
         assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("read", [data.load, data.head, data.read_rows])
+@pytest.mark.parametrize("read", [data.load, data.head])
 def test_an_empty_file_holds_no_rows(tmp_path: Path, read: Any) -> None:
-    with pytest.raises(DataError, match="holds no rows"):
+    with pytest.raises(DataError, match="holds no rows; "):
         read(DatasetSettings(source=rows_file(tmp_path, [])))
 
 

@@ -135,3 +135,13 @@ def test_a_source_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "empty.jsonl").write_text("")
     with pytest.raises(DataError):
         look(DatasetSettings(source=str(tmp_path / "empty.jsonl")))
+
+
+def test_rows_that_cannot_be_asked_are_told(tmp_path: Path) -> None:
+    answered = [{"role": "user", "content": "1 + 1"}, {"role": "assistant", "content": "2"}]
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps({"messages": answered}) + "\n" + json.dumps({"messages": answered}))
+    notes = look(DatasetSettings(source=str(path)))["notes"]
+    assert [
+        note for note in notes if note.startswith("none of the first 2 rows has a usable prompt: in row 1 the chat")
+    ]

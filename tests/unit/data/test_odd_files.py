@@ -107,7 +107,7 @@ CASES = [
     Case("long.jsonl", lines(*sums(7), *prompts(LONG)), "dataset.too_long", "1 of 8 prompts (row 8) have more than 312 tokens: the context of 512 less 200 for a completion"),
     Case("long.jsonl", lines(*sums(7), *prompts(LONG)), None, "1 of 8 prompts (row 8) have more than 312 tokens and are left out", {"too_long": "leave_out"}),
     Case("long.jsonl", lines(*prompts(*[f"{LONG}{n}" for n in range(8)])), "algorithm.prompts_per_step", "0 are left to train on: 8 rows less 8 too long", {"too_long": "leave_out"}),
-    Case("fine.jsonl", lines(*sums(8)), "algorithm.max_completion_length", "leaves no room for a prompt in the context of 512", algorithm={"max_completion_length": 512}),
+    Case("fine.jsonl", lines(*sums(8)), "algorithm.max_completion_length", "the model's context of 512 must hold the prompt too", algorithm={"max_completion_length": 512}),
     # B11: streaming a file
     Case("stream.jsonl", lines(*sums(40)), None, "ends after 40 rows, 4 of them are trained on", {"streaming": True}),
     Case("stream.jsonl", lines(*sums(10_100)), None, "the data set is streamed: 4 rows to train on and its first 10,000 rows as they stand", {"streaming": True}),

@@ -100,15 +100,31 @@ def test_no_rows(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ({"ok": ["x"] * 70, "image": [b"\x89PNG"] * 70}, "column 'image' holds binary data that is no text, between rows 1 and 64; leave"),
         ({"when": pa.array([3 * 10**18]).cast(pa.timestamp("us"))}, "column 'when' .*cannot be read: value out of range"),
-        ({"image": [{"bytes": b"\xff\xd8"}]}, "column 'image' holds binary data"),
         ({"m": pa.array([[("a", 1), ("a", 2)]], pa.map_(pa.string(), pa.int64()))}, "column 'm'.*holds a key twice"),
     ],
 )  # fmt: skip
 def test_values_that_cannot_be_read_name_their_column(tmp_path: Path, columns: dict[str, Any], message: str) -> None:
     with pytest.raises(DataError, match=message):
         read(tmp_path, **columns)
+
+
+def test_binary_values_that_are_no_text_are_left_out_and_told(tmp_path: Path) -> None:
+    png = b"\x89PNG"
+    columns = {
+        "prompt": ["x"] * 1100,
+        "raw": [png if n in (70, 1099) else b"text" for n in range(1100)],
+        "images": [[{"bytes": png, "path": "a.png"}] * 2] * 2 + [None] * 1098,
+    }
+    parquet.write_table(pa.table(columns), tmp_path / "rows.parquet")
+    stream = open_file(tmp_path / "rows.parquet")
+    rows = list(stream.rows)
+    assert rows[0] == {"prompt": "x", "raw": "text", "images": [{"bytes": None, "path": "a.png"}] * 2}
+    assert [number for number, row in enumerate(rows, 1) if row["raw"] is None] == [71, 1100]
+    assert stream.unreadable == {"images.bytes": 1, "raw": 71}
+    assert [note.split(" of ")[0] for note in stream.notes] == ["'images.bytes'", "'raw'"]
+    assert stream.notes[0].endswith("in 2 rows, which is left out: rows 1, 2")
+    assert stream.notes[1].endswith("in 2 rows, which is left out: rows 71, 1100")
 
 
 def test_two_columns_of_one_name(tmp_path: Path) -> None:

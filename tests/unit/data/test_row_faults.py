@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grpo_studio.config import DatasetSettings
-from grpo_studio.data import ColumnMapping, split_messages, to_sample
+from grpo_studio.data import ColumnMapping, to_sample
 from grpo_studio.data.faults import FATAL, TITLES, DoubtfulKind
+from grpo_studio.data.prompt_cell import read_prompt
 from grpo_studio.data.row_faults import Fault, row_faults
 from grpo_studio.data.shown import shown
 
@@ -92,7 +93,8 @@ def test_rows_without_a_usable_prompt(value: Any, kind: str) -> None:
     assert kind in [fault.kind for fault in found if fault.fatal]
     assert all(len(fault.message) < 160 and fault.message.isprintable() for fault in found)
     assert to_sample({"prompt": value}, DEFAULTS, MAPPING) is None
-    assert split_messages(value) == ([], "")
+    read = read_prompt(value)
+    assert (read.before, read.question) == ((), "")
 
 
 @pytest.mark.parametrize(
@@ -102,7 +104,11 @@ def test_rows_without_a_usable_prompt(value: Any, kind: str) -> None:
         (1.5, "number_prompt", "1.5"),
         (Decimal("1.10"), "number_prompt", "1.10"),
         ([{"role": "user", "content": 5}], "number_prompt", "5"),
-        ("[{'role': 'user', 'content': '1 + 1'}]", "chat_as_text", "[{'role': 'user', 'content': '1 + 1'}]"),
+        (
+            "[{'role': 'user', 'content': '1'}\n {'role': 2}]",
+            "chat_as_text",
+            "[{'role': 'user', 'content': '1'}\n {'role': 2}]",
+        ),
         ('[{"role": "user", "content": "1"}, 2]', "chat_as_text", '[{"role": "user", "content": "1"}, 2]'),
         ('[{"role": "user", "content": "cut', "chat_as_text", '[{"role": "user", "content": "cut'),
         ([SYSTEM, SYSTEM | {"content": "Be kind."}, USER], "two_system_messages", "1 + 1"),

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grpo_studio.config import DatasetSettings
-from grpo_studio.data import ColumnMapping, Sample, split_messages, to_sample
+from grpo_studio.data import ColumnMapping, Sample, to_sample
+from grpo_studio.data.prompt_cell import read_prompt
 from grpo_studio.data.shown import shown
 
 MAPPING = ColumnMapping(("prompt", "answer"), "prompt", "answer")
@@ -56,7 +57,7 @@ def test_the_forms_of_a_prompt(value: Any, messages: list[dict[str, str]]) -> No
     made = sample(value)
     assert list(made.messages) == messages
     assert made.question == messages[-1]["content"]
-    assert split_messages(value) == (messages[:-1], messages[-1]["content"])
+    assert list(read_prompt(value).before) == messages[:-1]
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -58,10 +59,16 @@ def test_none_held_out_leaves_all() -> None:
     assert set_apart(rows, DatasetSettings(held_out=0), "prompt") == (rows, [])
 
 
-@pytest.mark.parametrize(("prompts", "count"), [(["a"], 5), (["a", "a"], 1), (["a", "b"], 2)])
+@pytest.mark.parametrize(("prompts", "count"), [(["a"], 5), (["a", "a"], 1), (["a", "b"], 2), (["a"] * 20 + ["b"], 21)])
 def test_holding_out_everything_is_refused(prompts: list[str], count: int) -> None:
-    with pytest.raises(DataError, match=f"holding out {count} of {len(prompts)} rows leaves none to train on"):
-        set_apart(numbered(prompts), DatasetSettings(held_out=count), "prompt")
+    rows = numbered(prompts)
+    with pytest.raises(
+        DataError, match=f"holding out {count} of {len(prompts)} rows leaves none to train on"
+    ) as caught:
+        set_apart(rows, DatasetSettings(held_out=count), "prompt")
+    fits = re.search(r"set dataset.held_out to (\d+)", str(caught.value))
+    assert fits
+    assert set_apart(rows, DatasetSettings(held_out=int(fits[1])), "prompt")[0]  # what it proposes works
 
 
 def test_no_rows_at_all() -> None:
