@@ -17,6 +17,7 @@ from typing import Any
 
 from grpo_studio.errors import ConfigError
 from grpo_studio.naming import nearest_names
+from grpo_studio.prompt_parts import escaped
 
 PLAIN = "plain"
 """Chosen to render messages as plain text although the model has a template."""
@@ -168,7 +169,7 @@ def verdict_on(text: str, eos_token: str = "<eos>", bos_token: str = "") -> Verd
         )
     fault = answer["fault"]
     return Verdict(
-        None if fault is None else " ".join(fault.split())[:400],
+        None if fault is None else escaped(" ".join(fault.split()))[:400],
         bool(answer["harmful"]),
         bool(answer["takes_system"]),
         str(answer["after_answer"]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
@@ -34,7 +35,7 @@ FaultKind = FatalKind | DoubtfulKind
 FATAL: Final[frozenset[str]] = frozenset(get_args(FatalKind))
 """Kinds that leave a row without a usable prompt; of all others it is told, and the row is used."""
 
-TITLES: Final[dict[FaultKind, str]] = {
+TITLES: Final[Mapping[str, str]] = {
     "missing_prompt": "no prompt",
     "empty_prompt": "an empty prompt",
     "prompt_not_text": "a prompt that is no text",

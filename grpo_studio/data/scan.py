@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from grpo_studio.config import DatasetSettings
+from grpo_studio.data.faults import TITLES
 from grpo_studio.data.mapping import ColumnMapping
 from grpo_studio.data.overlap import overlapping
 from grpo_studio.data.row_faults import row_faults
@@ -15,29 +16,6 @@ from grpo_studio.data.rows import Row
 from grpo_studio.data.samples import Sample
 from grpo_studio.data.shown import shown, shown_name
 from grpo_studio.data.value_kinds import ValueKinds
-
-_TITLES: Mapping[str, str] = {
-    "missing_prompt": "no prompt",
-    "empty_prompt": "an empty prompt",
-    "prompt_not_text": "a prompt that is no text",
-    "number_prompt": "a number as the prompt",
-    "only_template": "a prompt without a question",
-    "broken_chat": "messages that are no chat",
-    "odd_role": "a message of an unknown role",
-    "no_user_turn": "no message of the user",
-    "assistant_last": "the assistant as the last to speak",
-    "late_system_message": "a system message in the middle",
-    "tool_calls": "tool calls in the prompt",
-    "half_character": "half a character in the prompt",
-    "two_system_messages": "several system messages",
-    "same_role_twice": "two messages of one role in a row",
-    "empty_turn": "an empty earlier message",
-    "chat_as_text": "a prompt that looks like a chat but is plain text",
-    "chat_markup": "marks of a chat template in the prompt",
-    "control_characters": "control characters in the prompt",
-    "broken_encoding": "a prompt whose encoding was broken",
-}
-"""What a row has, by the kind of fault; a kind that is not listed goes by its name."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +84,7 @@ class RowScan:
         faults = [
             Finding(
                 kind,
-                f"{tally.count:,} of {self.rows:,} rows have {_title(kind)}",
+                f"{tally.count:,} of {self.rows:,} rows have {TITLES[kind]}",
                 tally.count,
                 tuple(tally.rows),
                 tally.example,
@@ -184,8 +162,4 @@ def _overlap(train: Sequence[Sample], held_out: Sequence[Sample]) -> Iterable[Fi
 
 def kinds_in_words(findings: Sequence[Finding]) -> str:
     """The kinds of unusable rows with their counts: `no prompt (2), an empty prompt (1)`."""
-    return ", ".join(f"{_title(one.kind)} ({one.count:,})" for one in findings if one.unusable)
-
-
-def _title(kind: str) -> str:
-    return _TITLES.get(kind, kind.replace("_", " "))
+    return ", ".join(f"{TITLES[one.kind]} ({one.count:,})" for one in findings if one.unusable)

@@ -204,7 +204,7 @@ def test_a_damaged_model_is_told_in_one_line(
 def test_a_model_that_writes_is_refused_before_its_weights_are_read(load: Callable[..., Any], tiny_model: Path) -> None:
     with pytest.raises(VerifierError, match=r"no sequence-classification model \(its config says LlamaForCausalLM\)"):
         load(model=str(tiny_model))
-    with pytest.raises(VerifierError, match="there is no folder /nowhere"):
+    with pytest.raises(VerifierError, match="there is no folder or file /nowhere"):
         load(model="/nowhere/at/all")
 
 

@@ -91,6 +91,7 @@ def test_the_template_goes_with_the_tokenizer_that_is_saved(tiny_model: Path, tm
         ("{{ messages | nothing }}", "does not compile"),
         ("{{ nothing() }}", "fails on one short question: UndefinedError"),
         ("{{ raise_exception('only for cats') }}", "only for cats"),
+        ("{{ raise_exception('\x1b[2J\u202ecats') }}", "\\x1b[2J\\u202ecats"),
         ("{{ 'Hello' }}", "leaves the user's message out; write"),
         ("{{ ''.__class__.__mro__[1].__subclasses__() }}", "SecurityError"),
     ],

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from grpo_studio.config import BUILTIN_DATASET, DatasetSettings
-from grpo_studio.data.made.params import quoted, read_params, whole_numbers
+from grpo_studio.data.made.params import may_be_held_out, quoted, read_params, whole_numbers
 from grpo_studio.data.rows import Row
 from grpo_studio.declaration import Section, setting
 from grpo_studio.errors import DataError
 
-HELD_OUT_SHARE = 5
-"""Of the distinct questions, one in this many is set apart for evaluation."""
 SHUFFLE_SEED = 20
 """Order of the rows; the order in which a run visits them comes from the run's own seed."""
 
@@ -58,8 +55,7 @@ def builtin_rows(settings: DatasetSettings) -> tuple[list[Row], list[Row], int]:
     levels = _levels(settings)
     questions = [(*pair, level) for level in levels for pair in LEVELS[level].pairs()]
     shuffled = random.Random(SHUFFLE_SEED).sample(questions, len(questions))
-    salt = str(settings.held_out_seed or "")
-    rows = [(_arithmetic_row(*question), _is_held_out(salt, *question[:3])) for question in shuffled]
+    rows = [(_arithmetic_row(*question), may_be_held_out(settings, _key(*question[:3]))) for question in shuffled]
     held_out = [row for row, out in rows if out][: settings.held_out]
     return [row for row, out in rows if not out][: settings.limit], held_out, len(rows)
 
@@ -88,10 +84,10 @@ def _levels(settings: DatasetSettings) -> list[int]:
     return levels
 
 
-def _is_held_out(salt: str, left: int, sign: str, right: int) -> bool:
+def _key(left: int, sign: str, right: int) -> str:
+    """The same for a + b and b + a."""
     low, high = sorted((left, right)) if sign in "+x" else (left, right)
-    digest = hashlib.sha256(f"{salt}{low}{sign}{high}".encode()).digest()
-    return digest[0] % HELD_OUT_SHARE == 0
+    return f"{low}{sign}{high}"
 
 
 def _arithmetic_row(left: int, sign: str, right: int, level: int) -> Row:

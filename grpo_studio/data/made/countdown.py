@@ -6,7 +6,6 @@ is made backwards: numbers are drawn and joined at random, and what comes out is
 
 from __future__ import annotations
 
-import hashlib
 import random
 from collections.abc import Iterator
 from typing import Any
@@ -14,7 +13,7 @@ from typing import Any
 from pydantic import field_validator, model_validator
 
 from grpo_studio.config import BUILTIN_PREFIX, DatasetSettings
-from grpo_studio.data.made.params import quoted, read_params, refuse_config, whole_numbers
+from grpo_studio.data.made.params import may_be_held_out, quoted, read_params, refuse_config, whole_numbers
 from grpo_studio.data.rows import Row
 from grpo_studio.data.splitting import Numbered
 from grpo_studio.declaration import Section, setting
@@ -22,8 +21,6 @@ from grpo_studio.errors import DataError
 
 COUNTDOWN = f"{BUILTIN_PREFIX}countdown"
 COUNTDOWN_COLUMNS = ("prompt", "answer", "nums", "target", "level", "equation")
-HELD_OUT_SHARE = 5
-"""One question in this many may only ever be held out, whatever the settings of a run."""
 FEWEST, MOST = 2, 6
 _MISSES = 20_000
 """So many draws in a row without a new question mean that there are no more."""
@@ -102,9 +99,8 @@ def split_countdown(settings: DatasetSettings) -> tuple[list[Numbered], list[Num
 def _rows(params: CountdownParams, settings: DatasetSettings) -> Iterator[tuple[Row, bool]]:
     wanted = {True: settings.held_out, False: params.size - settings.held_out}
     found = {True: 0, False: 0}
-    salt = str(settings.held_out_seed or "")
     for nums, target, equation in _questions(params):
-        out = _is_held_out(salt, nums, target)
+        out = may_be_held_out(settings, f"{sorted(nums)} {target}")
         found[out] += 1
         if found[out] <= wanted[out]:
             yield _row(nums, target, equation), out
@@ -162,11 +158,6 @@ def _steps(left: Part, right: Part, bound: int) -> list[Part]:
     if b > 1 and a % b == 0:
         steps += [(a // b, f"({x} / {y})")] * _RARE
     return steps
-
-
-def _is_held_out(salt: str, nums: list[int], target: int) -> bool:
-    digest = hashlib.sha256(f"{salt}{sorted(nums)} {target}".encode()).digest()
-    return digest[0] % HELD_OUT_SHARE == 0
 
 
 def _row(nums: list[int], target: int, equation: str) -> Row:

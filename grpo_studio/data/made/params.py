@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import typing
 from collections.abc import Mapping
@@ -17,6 +18,8 @@ from grpo_studio.errors import DataError
 from grpo_studio.naming import nearest_names
 
 Params = TypeVar("Params", bound=Section)
+HELD_OUT_SHARE = 5
+"""One question in this many may only ever be held out, whatever the settings of a run."""
 _KINDS = {int: "int", float: "number", bool: "bool"}
 
 
@@ -50,6 +53,11 @@ def refuse_config(settings: DatasetSettings) -> None:
             f"dataset.config is {quoted(settings.config)}, but {settings.source} has no configurations; "
             "leave it empty, its settings stand in dataset.params"
         )
+
+
+def may_be_held_out(settings: DatasetSettings, question: str) -> bool:
+    """Whether a question is one of the fifth that no run of this `held_out_seed` trains on."""
+    return hashlib.sha256(f"{settings.held_out_seed or ''}{question}".encode()).digest()[0] % HELD_OUT_SHARE == 0
 
 
 def whole_numbers(text: str) -> list[int] | None:

@@ -96,13 +96,13 @@ CASES = [
     Case("null.jsonl", lines(*sums(7), *prompts(None)), "dataset.unusable", "1 of 8 rows have no usable prompt (row 8)", {"unusable": "stop"}),
     Case("odd.jsonl", lines(*sums(5), *prompts("", [], {"a": 1}, " \t")), "dataset.unusable", "4 of 9 rows have no usable prompt (rows 6, 7, 8, 9): an empty prompt (3), a prompt that is no text (1)", {"unusable": "stop"}),
     Case("all.jsonl", lines(*prompts(None, "", [])), "dataset", "no row has a usable prompt"),
-    Case("number.jsonl", lines(*sums(7), *prompts(5)), None, "1 of 8 rows have a number as the prompt (row 8)"),
+    Case("number.jsonl", lines(*sums(7), *prompts(5)), None, "1 of 8 rows have a number as the prompt, read as text (row 8)"),
     Case("half.jsonl", lines(*sums(7)) + '{"prompt": "\\ud83d", "answer": "1"}\n', None, "row 8"),
     Case("escape.jsonl", lines(*sums(7), *prompts("a\x1b[31mb")), None, "control characters in the prompt (row 8)"),
     # B8 and odd chats
-    Case("roles.jsonl", lines(*sums(6), *prompts(said(("wizard", "a"), ("user", "b")), said(("user", "b"), ("assistant", "c")))), "dataset.unusable", "rows 7, 8): a message of an unknown role (1), the assistant as the last to speak (1)", {"unusable": "stop"}),
-    Case("tools.jsonl", lines(*sums(7), *prompts([{"role": "assistant", "content": "", "tool_calls": [{"id": 1}]}, {"role": "user", "content": "b"}])), None, "tool calls in the prompt (1); they are left out"),
-    Case("systems.jsonl", lines(*sums(7), *prompts(said(("system", "a"), ("system", "b"), ("user", "c")))), None, "1 of 8 rows have several system messages (row 8)"),
+    Case("roles.jsonl", lines(*sums(6), *prompts(said(("wizard", "a"), ("user", "b")), said(("user", "b"), ("assistant", "c")))), "dataset.unusable", "rows 7, 8): messages of an unknown role (1), the assistant as the last to speak (1)", {"unusable": "stop"}),
+    Case("tools.jsonl", lines(*sums(7), *prompts([{"role": "assistant", "content": "", "tool_calls": [{"id": 1}]}, {"role": "user", "content": "b"}])), None, "tool calls left in the prompt (1); they are left out"),
+    Case("systems.jsonl", lines(*sums(7), *prompts(said(("system", "a"), ("system", "b"), ("user", "c")))), None, "1 of 8 rows have several system messages, made one (row 8)"),
     # B10: prompts that are longer than the context
     Case("long.jsonl", lines(*sums(7), *prompts(LONG)), "dataset.too_long", "1 of 8 prompts (row 8) have more than 312 tokens: the context of 512 less 200 for a completion"),
     Case("long.jsonl", lines(*sums(7), *prompts(LONG)), None, "1 of 8 prompts (row 8) have more than 312 tokens and are left out", {"too_long": "leave_out"}),
