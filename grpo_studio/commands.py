@@ -22,6 +22,7 @@ from grpo_studio.looks import WholeLook
 from grpo_studio.preflight import CheckReport, check
 from grpo_studio.score_command import add_score_arguments, score
 from grpo_studio.settings import Settings
+from grpo_studio.shown import visible
 from grpo_studio.store.folder import RunFolder, find_run, run_folders
 from grpo_studio.store.log import tail
 
@@ -45,7 +46,7 @@ def run(arguments: Sequence[str]) -> int:
         command: Command = options.command
         return command(options, settings)
     except StudioError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {visible(str(error))}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
         print("interrupted; runs go on in the background", file=sys.stderr)
@@ -119,12 +120,12 @@ def _check(options: argparse.Namespace, settings: Settings) -> int:
 
 def _print_report(report: CheckReport) -> None:
     for problem in report.problems:
-        print(problem, file=sys.stderr)
+        print(visible(str(problem)), file=sys.stderr)
     lines = [] if report.scan is None or not report.scan.rows else scan_text.lines_of(report.scan)
     told = "\n".join(lines)
     for note in report.notes:
         if note not in told:
-            print(f"note: {note}")
+            print(f"note: {visible(note)}")
     print(told, end="\n" * bool(told))
     for name, value in report.derived.items():
         print(f"{name}: {value}")
@@ -137,7 +138,7 @@ def _train(options: argparse.Namespace, settings: Settings) -> int:
         if options.json:
             _print_json(report.as_dict())
         for problem in report.problems:
-            print(f"error: {problem}", file=sys.stderr)
+            print(f"error: {visible(str(problem))}", file=sys.stderr)
         return report.exit_code
     name = options.name or options.preset or Path(options.config).stem
     folder = supervisor.submit(report.config, settings, name, progress_line())

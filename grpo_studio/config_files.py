@@ -17,6 +17,7 @@ from grpo_studio.config import RewardSettings, RunConfig
 from grpo_studio.declaration import fields_of
 from grpo_studio.errors import ConfigError, UsageError
 from grpo_studio.naming import nearest_names
+from grpo_studio.shown import shown
 
 LARGEST_CONFIG_BYTES = 1_000_000
 ABOUT = "about"
@@ -94,7 +95,7 @@ def parse_config(text: str, origin: str) -> dict[str, Any]:
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         if isinstance(error, ConfigError):
             raise
-        reason = " ".join(str(error).split())[:300]
+        reason = shown(str(error), 300)
         raise ConfigError(f"{origin} is not YAML: {reason}") from error
     if data is None:
         return {}

@@ -33,6 +33,8 @@ COSTLY_ROWS = 16
 """Rows that a verifier is asked about which may take seconds for each (one that runs code)."""
 SECONDS = 120.0
 """About how long one verifier is asked for; one that hangs on golds would take hours for all rows."""
+CHEAP_ROW_SECONDS = 0.02
+"""Under this a verifier is cheap and asked about all rows: on a busy machine a few rows say no more than that."""
 SHOWN = 10
 ShareDone = Callable[[float], None]
 """Called with the share that is done, 0 to 1; it ends the work by raising."""
@@ -139,7 +141,7 @@ class _Asking:
         first = self._first_rows()
         only = first < QUICK_ROWS or rows <= first or len(samples) <= first
         few = self._ask(samples, min(rows, first), 1.0 if only else 0.0)
-        in_time = int(SECONDS / max(few.row_seconds, 1e-6))
+        in_time = rows if few.row_seconds < CHEAP_ROW_SECONDS else int(SECONDS / few.row_seconds)
         if only or in_time <= few.report.rows:
             return few.report
         return self._ask(samples, min(rows, in_time), 1.0).report

@@ -11,6 +11,7 @@ from typing import Any
 
 from grpo_studio.errors import ConfigError, DataError, ModelError
 from grpo_studio.hub_asking import Kind, ask_about, limit_waiting
+from grpo_studio.shown import shown
 
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")
 """Where transformers looks for weights, in this order; with .index.json after it where they are in several files."""
@@ -160,7 +161,7 @@ def require_writable(repo_id: str) -> None:
     except HFValidationError as error:
         raise ConfigError(f"{repo_id!r} is no Hub id; give owner/name") from error
     except HfHubHTTPError as error:
-        reason = " ".join(str(error).split())[:150]
+        reason = shown(str(error), 150)
         raise ConfigError(f"the Hub refuses to make {repo_id}: {reason}; set HF_TOKEN to one that may write") from error
     except (httpx.HTTPError, OSError) as error:
         name = type(error).__name__
@@ -181,7 +182,7 @@ def push_folder(folder: Path, repo_id: str) -> str:
     try:
         commit = HfApi().upload_folder(repo_id=repo_id, folder_path=folder, commit_message="Train with GRPO Studio")
     except Exception as error:  # the boundary to the Hub's libraries: a finished run stays finished
-        reason = " ".join(str(error).split())[:150]
+        reason = shown(str(error), 150)
         raise ModelError(
             f"cannot push {folder} to {repo_id}: {reason}; push it by `hf upload {repo_id} {folder}`"
         ) from error

@@ -14,6 +14,7 @@ from typing import Any
 
 from grpo_studio.chat_templates import one_of
 from grpo_studio.errors import ModelError
+from grpo_studio.shown import shown
 
 LARGEST_JSON = 32 << 20
 LARGEST_HEADER = 100 << 20
@@ -49,7 +50,7 @@ def read_json(find: Find, name: str) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError) as error:
         if isinstance(error, ModelError):
             raise
-        reason = " ".join(str(error).split())[:150]
+        reason = shown(str(error), 150)
         raise ModelError(f"its {name} is damaged: {reason}; fetch or save the model again") from error
     if not isinstance(data, dict):
         raise ModelError(f"its {name} holds {type(data).__name__}, not an object; fetch or save the model again")

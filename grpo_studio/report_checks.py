@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from grpo_studio.config import RunConfig
 from grpo_studio.problem import Problem
+from grpo_studio.shown import shown
 
 PACKAGES = {"trackio": ("trackio",), "wandb": ("wandb",), "tensorboard": ("tensorboard", "tensorboardX")}
 """Value of `report.to` to the packages of which one must be installed, the usual one first."""
@@ -88,7 +89,7 @@ def _hub_problems(repo: str) -> Iterator[Problem]:
     try:
         token = get_token()
     except (OIDCError, httpx.HTTPError, OSError) as error:
-        reason = " ".join(str(error).split())[:150]
+        reason = shown(str(error), 150)
         yield Problem("report.hub_repo", f"no Hub token to push to {repo} with: {reason}", "set HF_TOKEN to one")
         return
     if token is None:

@@ -18,6 +18,7 @@ from grpo_studio.data import ColumnMapping, Sample
 from grpo_studio.data.loading import open_rows
 from grpo_studio.data.reserved import rename_notes
 from grpo_studio.data.scan import Finding, RowScan, Tally, prompt_key, sample_findings
+from grpo_studio.data.splitting import Numbered
 from grpo_studio.errors import ColumnError, DataError
 from grpo_studio.gold_preflight import QUICK_ROWS, SCAN_ROWS, Golds, read_golds
 from grpo_studio.problem import Problem, problem_of
@@ -138,13 +139,23 @@ def _wanted(config: RunConfig) -> int | None:
 
 
 def _read(config: RunConfig, tell: Callable[[float], None]) -> tuple[data.DataSplits, RowScan, bool]:
-    """The rows as a run gets them, a second look at each as it stands in the source, and whether those were all.
-
-    The rows of the second look are kept nowhere.
-    """
+    """The rows as a run gets them, a look at each as it stands in the source, and whether those were all."""
     settings = config.dataset
+    looked: list[RowScan] = []
+
+    def look(mapping: ColumnMapping, rows: Sequence[Numbered]) -> None:
+        scan = RowScan(settings, mapping)
+        for number, row in rows:
+            scan.add(number, row)
+            if number % 1000 == 0:
+                tell(0.6 + 0.4 * number / len(rows))
+        looked.append(scan)
+
     tell(0.0)
-    splits = data.load(settings, _wanted(config), lambda what, share: tell(0.6 * share))
+    splits = data.load(settings, _wanted(config), lambda what, share: tell(0.6 * share), look)
+    if looked:
+        tell(1.0)
+        return splits, looked[0], True
     if settings.streaming and len(splits.train) < (config.rows_wanted() or 0) and len(splits.train) == STREAMED_ROWS:
         splits = replace(splits, notes=splits.notes[:-1])  # the last one tells that this is all that the run needs
     scan = RowScan(settings, splits.mapping)
@@ -152,15 +163,15 @@ def _read(config: RunConfig, tell: Callable[[float], None]) -> tuple[data.DataSp
         scan.rows = len(splits.train) + len(splits.held_out)
         tell(1.0)
         return splits, scan, True
-    count = min(splits.rows_read, settings.limit or splits.rows_read, *([STREAMED_ROWS] if settings.streaming else []))
+    # Of a stream other rows are kept than its first ones: those are read once more, as they stand.
+    count = min(splits.rows_read, settings.limit or splits.rows_read, STREAMED_ROWS)
     rows = open_rows(settings).rows
     for number, row in enumerate(itertools.islice(rows, count), start=1):
         scan.add(number, row)
         if number % 1000 == 0:
             tell(0.6 + 0.4 * number / count)
     tell(1.0)
-    whole = not settings.streaming or (count == splits.rows_read and next(rows, None) is None)
-    return splits, scan, whole
+    return splits, scan, count == splits.rows_read and next(rows, None) is None
 
 
 def _side(samples: Sequence[Sample], tokens: Mapping[int, int], prompts: dict[tuple[str, ...], int]) -> Side:

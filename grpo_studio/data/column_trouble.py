@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from grpo_studio.data.column_facts import ColumnFacts
 from grpo_studio.data.column_names import Role, plain
-from grpo_studio.data.shown import shown, shown_name
 from grpo_studio.errors import ColumnError
+from grpo_studio.shown import shown, shown_name
 
 if TYPE_CHECKING:
     from grpo_studio.data.mapping import ColumnMapping

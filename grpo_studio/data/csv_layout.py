@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from grpo_studio.data.column_names import Role, standing
-from grpo_studio.data.shown import shown
 from grpo_studio.errors import DataError
+from grpo_studio.shown import shown
 
 DELIMITERS = (",", ";", "\t", "|")
 DELIMITER_NAMES = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a vertical bar"}

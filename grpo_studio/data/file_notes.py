@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from grpo_studio.data.shown import shown, visible
 from grpo_studio.errors import DataError
+from grpo_studio.shown import shown, visible
 
 LINES_NAMED = 5
 LONGEST_PATH = 200

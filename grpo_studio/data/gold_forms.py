@@ -7,7 +7,7 @@ from typing import Any
 
 from grpo_studio.data.chat_forms import number_text
 from grpo_studio.data.rows import Row, cell
-from grpo_studio.data.shown import shown
+from grpo_studio.shown import shown
 from grpo_studio.verifiers.answer_text import last_box
 
 _ROWS = 200

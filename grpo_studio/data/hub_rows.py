@@ -15,10 +15,10 @@ from grpo_studio.data.files import open_file
 from grpo_studio.data.hub_files import HubFile
 from grpo_studio.data.hub_sets import open_set
 from grpo_studio.data.rows import Row, RowStream
-from grpo_studio.data.shown import shown
 from grpo_studio.data.sources import LOCAL_SUFFIXES
 from grpo_studio.errors import DataError
 from grpo_studio.hub_asking import failure, is_network_trouble
+from grpo_studio.shown import shown
 
 
 def open_hub(settings: DatasetSettings) -> RowStream:

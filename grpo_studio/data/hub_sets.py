@@ -11,10 +11,10 @@ from typing import Any
 from grpo_studio.data.hub_files import HubFile
 from grpo_studio.data.hub_quiet import quiet
 from grpo_studio.data.rows import Row
-from grpo_studio.data.shown import shown
 from grpo_studio.errors import DataError
 from grpo_studio.hub import require_readable
 from grpo_studio.hub_asking import failure, is_network_trouble, limit_waiting
+from grpo_studio.shown import shown
 
 NAMES_LISTED = 30
 STREAM_RETRIES = 3

@@ -12,9 +12,9 @@ from typing import Any
 from grpo_studio.data.json_values import JsonValues, OddJson, kind_of_value, reason_of
 from grpo_studio.data.jsonl_rows import jsonl_rows
 from grpo_studio.data.rows import Row
-from grpo_studio.data.shown import shown
 from grpo_studio.data.text_lines import LONGEST, TextFile
 from grpo_studio.errors import DataError
+from grpo_studio.shown import shown
 
 FIRST_OBJECT = 4 << 20
 """Characters within which the first of several objects ends; a longer one is taken for the only one."""

@@ -14,7 +14,7 @@ import sys
 from typing import Any
 
 from grpo_studio.data.file_notes import CountedNote
-from grpo_studio.data.shown import shown
+from grpo_studio.shown import shown
 
 DEEPEST = 100
 MOST_DIGITS = 4300

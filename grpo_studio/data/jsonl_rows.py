@@ -8,9 +8,9 @@ from contextlib import closing
 
 from grpo_studio.data.json_values import JsonValues, kind_of_value, reason_of
 from grpo_studio.data.rows import Row
-from grpo_studio.data.shown import shown
 from grpo_studio.data.text_lines import TextFile
 from grpo_studio.errors import DataError
+from grpo_studio.shown import shown
 
 _BLANKS = re.compile(r"[ \t\r\n\ufeff]*")  # a mark stands inside a file when marked files were joined
 

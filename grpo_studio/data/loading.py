@@ -10,21 +10,23 @@ from types import MappingProxyType
 
 from grpo_studio.config import DatasetSettings
 from grpo_studio.data import streaming
+from grpo_studio.data.beside import part_notes
 from grpo_studio.data.files import open_file
 from grpo_studio.data.hub_rows import open_hub
 from grpo_studio.data.made import made_rows, open_made
 from grpo_studio.data.mapping import ROWS_LOOKED_AT, ColumnMapping, map_columns, require_text
 from grpo_studio.data.no_prompts import no_usable_prompt
-from grpo_studio.data.prompt_parts import part_notes
 from grpo_studio.data.rows import Row, RowStream
 from grpo_studio.data.samples import Sample, to_sample
-from grpo_studio.data.shown import shown
 from grpo_studio.data.sources import is_made, is_on_hub
 from grpo_studio.data.splitting import Numbered, set_apart
 from grpo_studio.errors import DataError
+from grpo_studio.shown import shown
 
 Progress = Callable[[str, float], None]
 """Called with what is being done and the share that is done, 0 to 1; it ends the work by raising."""
+Rows = Callable[[ColumnMapping, Sequence[Numbered]], None]
+"""Called once with the mapping and all rows as they were read, before any is left out."""
 ROWS_BETWEEN_PROGRESS = 2000
 EMPTY: Mapping[str, int] = MappingProxyType({})
 
@@ -44,11 +46,14 @@ class DataSplits:
     notes: tuple[str, ...] = ()
 
 
-def load(settings: DatasetSettings, wanted: int | None = None, progress: Progress | None = None) -> DataSplits:
+def load(
+    settings: DatasetSettings, wanted: int | None = None, progress: Progress | None = None, as_read: Rows | None = None
+) -> DataSplits:
     """Read the data set, map its columns and set the held-out rows apart.
 
     Rows without a usable prompt are left out and counted. With `settings.streaming` no more is read than `wanted`
     training rows take (`RunConfig.rows_wanted`; when that is not known, as many as are mixed with each other).
+    `as_read` is shown the rows of a set that is read whole; not those of one that is streamed or made.
 
     Raises:
         DataError: the source cannot be read, lacks a mapped column, or holds too few rows.
@@ -59,7 +64,10 @@ def load(settings: DatasetSettings, wanted: int | None = None, progress: Progres
     if settings.streaming:
         return _streamed(settings, reading, streaming.SHUFFLE_BUFFER if wanted is None else wanted)
     rows = list(itertools.islice(reading, settings.limit))
-    samples = _Samples(settings, _mapping(rows, settings, reading.stream.unreadable))
+    mapping = _mapping(rows, settings, reading.stream.unreadable)
+    if as_read is not None:
+        as_read(mapping, rows)
+    samples = _Samples(settings, mapping)
     usable = [row for row in rows if samples.usable(row)]
     samples.require_any(rows)
     train, held_out = set_apart(usable, settings, samples.prompt)

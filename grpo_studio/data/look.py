@@ -10,16 +10,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from grpo_studio.config import DatasetSettings
+from grpo_studio.data.beside import part_notes
 from grpo_studio.data.column_facts import ColumnFacts, find_columns
 from grpo_studio.data.gold_forms import gold_short
 from grpo_studio.data.loading import first_rows
 from grpo_studio.data.mapping import ColumnMapping, map_columns, require_text
 from grpo_studio.data.no_prompts import none_usable
-from grpo_studio.data.prompt_parts import part_notes
 from grpo_studio.data.reserved import rename_notes
 from grpo_studio.data.rows import Row, cell
-from grpo_studio.data.shown import shown
 from grpo_studio.errors import ColumnError
+from grpo_studio.shown import shown
 
 ROWS = 200
 SAMPLE_LENGTH = 120

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from grpo_studio.config import ColumnSettings
+from grpo_studio.data.beside import input_of, parts_beside
 from grpo_studio.data.column_facts import ColumnFacts, find_columns
 from grpo_studio.data.column_names import KNOWN_FIELDS, Role, standing
 from grpo_studio.data.column_trouble import (
@@ -21,7 +22,6 @@ from grpo_studio.data.column_trouble import (
     same_column,
 )
 from grpo_studio.data.gold_forms import form_of_golds
-from grpo_studio.data.prompt_parts import input_of, parts_beside
 from grpo_studio.data.reserved import renamed_columns
 from grpo_studio.data.rows import Row, has_cell
 

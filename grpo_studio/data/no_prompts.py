@@ -9,9 +9,9 @@ from grpo_studio.data.faults import Fault, FaultKind
 from grpo_studio.data.mapping import ColumnMapping
 from grpo_studio.data.row_faults import row_faults
 from grpo_studio.data.rows import Row
-from grpo_studio.data.shown import shown, shown_name
 from grpo_studio.data.splitting import Numbered
 from grpo_studio.errors import ColumnError
+from grpo_studio.shown import shown, shown_name
 
 _FIELD = "dataset.columns.prompt"
 _OTHERWISE = f"set {_FIELD} to the column of the question"

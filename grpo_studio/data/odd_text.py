@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from grpo_studio.data.faults import Faults
-from grpo_studio.data.shown import shown
+from grpo_studio.shown import shown
 
 _CONTROL = "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069"
 _HALF = re.compile("[\ud800-\udfff]")

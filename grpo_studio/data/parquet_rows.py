@@ -15,8 +15,8 @@ from typing import Any
 
 from grpo_studio.data.file_notes import CountedNote, read_errors, shown_path
 from grpo_studio.data.rows import Row, RowStream
-from grpo_studio.data.shown import shown
 from grpo_studio.errors import DataError
+from grpo_studio.shown import shown
 
 BATCH = 1024
 FIRST_BATCH = 64

@@ -15,7 +15,7 @@ from typing import Any
 from grpo_studio.data.chat_forms import ROLES, SAID_BY, looks_like_chat, messages_in, number_text, text_of_content
 from grpo_studio.data.faults import Fault, Faults
 from grpo_studio.data.odd_text import text_faults
-from grpo_studio.data.shown import shown
+from grpo_studio.shown import shown
 from grpo_studio.verifiers.blank import is_blank
 
 Message = dict[str, str]

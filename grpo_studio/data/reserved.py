@@ -6,7 +6,7 @@ from collections.abc import Container, Iterable, Mapping
 from typing import Any, Final
 
 from grpo_studio.data.rows import Row
-from grpo_studio.data.shown import shown_name
+from grpo_studio.shown import shown_name
 from grpo_studio.verifiers.contract import GIVEN_COLUMNS
 
 RESERVED: Final = {

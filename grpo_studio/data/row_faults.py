@@ -11,7 +11,7 @@ from grpo_studio.data.faults import Fault
 from grpo_studio.data.mapping import ColumnMapping
 from grpo_studio.data.prompt_cell import PromptCell, read_prompt
 from grpo_studio.data.rows import Row, cell
-from grpo_studio.data.shown import shown
+from grpo_studio.shown import shown
 
 __all__ = ["Fault", "prompt_of", "row_faults"]
 _SLOT = "{prompt}"

@@ -14,8 +14,8 @@ from grpo_studio.data.row_faults import row_faults
 from grpo_studio.data.row_numbers import SHOWN, listed_rows
 from grpo_studio.data.rows import Row
 from grpo_studio.data.samples import Sample
-from grpo_studio.data.shown import shown, shown_name
 from grpo_studio.data.value_kinds import ValueKinds
+from grpo_studio.shown import shown, shown_name
 
 
 @dataclass(frozen=True)

@@ -25,9 +25,9 @@ from grpo_studio.catalog import (
     gguf_folder,
     sha256_of,
 )
-from grpo_studio.data.shown import shown
 from grpo_studio.errors import ModelError
 from grpo_studio.gguf_files import GgufFacts, read_gguf
+from grpo_studio.shown import shown
 
 EXACT_TYPES = {0, 1}
 """GGUF's numbers for float32 and float16: what they hold is kept whole, in float32."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from grpo_studio.data.shown import shown
 from grpo_studio.errors import DataError
-from grpo_studio.training.tokenization import count_all, special_tokens
+from grpo_studio.shown import shown
+from grpo_studio.training.token_lengths import count_all
+from grpo_studio.training.tokenization import special_tokens
 
 
 def prompt_tokens(tokenizer: Any, text: str, row: int = 0) -> tuple[int, list[tuple[int, int, str]]]:

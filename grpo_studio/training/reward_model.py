@@ -19,6 +19,7 @@ from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTok
 from grpo_studio.data import Sample
 from grpo_studio.errors import ModelError, VerifierError
 from grpo_studio.reward_models import WRONG_KIND, is_classifier, source_of
+from grpo_studio.shown import shown
 from grpo_studio.verifiers.judge import Score
 
 
@@ -52,7 +53,7 @@ class RewardModel:
         except ModelError as error:
             raise VerifierError(f"the reward model {self._name}: {error}") from error
         except Exception as error:  # the boundary to transformers, which raises many kinds
-            reason = " ".join(str(error).split())[:300]
+            reason = shown(str(error), 300)
             raise VerifierError(f"cannot load the reward model {self._name}: {reason}") from error
         self._tokenizer.truncation_side = "left"  # the head reads the end, where the completion is
         self._max_length = self._longest(params["max_length"])
@@ -90,7 +91,7 @@ class RewardModel:
                 logits = self._model(input_ids=tokens, attention_mask=mask).logits.float()
         except RuntimeError as error:  # the boundary to the device: no memory for this batch, say
             small = f"; use a params.batch_size below {self._batch_size}" if "memory" in str(error).lower() else ""
-            return [f"the reward model failed: {' '.join(str(error).split())[:200]}{small}"] * len(ids)
+            return [f"the reward model failed: {shown(str(error), 200)}{small}"] * len(ids)
         finally:
             config.pad_token_id = own
         if self._squash:
@@ -113,7 +114,7 @@ class RewardModel:
         try:
             text = self._text(sample.messages, completion)
         except (TemplateError, TypeError, ValueError) as error:
-            why = " ".join(str(error).split())[:200]
+            why = shown(str(error), 200)
             return _Row([], f"the chat template of {self._name} refuses this conversation: {why}")
         limit = {} if self._max_length is None else {"truncation": True, "max_length": self._max_length}
         plain = self._tokenizer.chat_template is None

@@ -12,6 +12,7 @@ from transformers import AutoModelForCausalLM, GenerationConfig, set_seed
 from grpo_studio.config import RunConfig
 from grpo_studio.data import Sample
 from grpo_studio.errors import ConfigError, ModelError
+from grpo_studio.shown import shown
 from grpo_studio.training.completions import complete
 from grpo_studio.training.model_source import model_source
 from grpo_studio.training.precision import effective_dtype
@@ -97,7 +98,7 @@ def _load(source: str, config: RunConfig) -> Any:
         )
         return model.to("cuda" if torch.cuda.is_available() else "cpu").eval()
     except Exception as error:  # the libraries raise many kinds, from OSError to SafetensorError
-        reason = " ".join(str(error).split())[:300]
+        reason = shown(str(error), 300)
         raise ModelError(
             f"cannot load the model {settings.id}: {type(error).__name__}: {reason}; give a causal language model "
             "that fits in the memory"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from transformers import AutoTokenizer
@@ -11,8 +12,9 @@ from transformers import AutoTokenizer
 from grpo_studio.chat_templates import PLAIN, READY, Verdict, one_of, template_text, verdict_on
 from grpo_studio.config import RunConfig
 from grpo_studio.data import Sample
-from grpo_studio.data.shown import shown
 from grpo_studio.errors import DataError, ModelError
+from grpo_studio.shown import shown
+from grpo_studio.training.token_lengths import TokenLengths
 
 ROWS_AT_ONCE = 1000
 
@@ -132,9 +134,15 @@ def count_in_parts(
     Raises:
         DataError: as `token_counts`.
     """
-    for start in range(0, len(samples), ROWS_AT_ONCE):
-        rows = samples[start : start + ROWS_AT_ONCE]
-        yield _lengths(tokenizer, render_all(tokenizer, rows, template_arguments))
+    parts = [samples[start : start + ROWS_AT_ONCE] for start in range(0, len(samples), ROWS_AT_ONCE)]
+    lengths = TokenLengths(tokenizer, special=tokenizer.chat_template is None)
+    # The template is Python, the tokenizer is not: the next part is rendered while this one is counted.
+    with ThreadPoolExecutor(1, thread_name_prefix="render") as ahead:
+        rendered = [ahead.submit(render_all, tokenizer, part, template_arguments) for part in parts[:1]]
+        for number in range(1, len(parts) + 1):
+            texts = rendered.pop().result()
+            rendered += [ahead.submit(render_all, tokenizer, part, template_arguments) for part in parts[number:][:1]]
+            yield lengths.of(texts)
 
 
 def render_all(
@@ -156,23 +164,6 @@ def render_all(
             f"row {samples[0].row}: the model's chat template refuses its messages ({roles}): {reason}; mend the row, "
             "or set model.chat_template to another"
         ) from error
-
-
-def _lengths(tokenizer: Any, texts: Sequence[str]) -> list[int]:
-    add = tokenizer.chat_template is None
-    backend = getattr(tokenizer, "backend_tokenizer", None)
-    if backend is None:
-        return [len(ids) for ids in tokenizer(list(texts), add_special_tokens=add)["input_ids"]]
-    count_all(backend)
-    return [len(encoding) for encoding in backend.encode_batch_fast(list(texts), add_special_tokens=add)]
-
-
-def count_all(backend: Any) -> None:
-    """Let a fast tokenizer neither cut nor pad. It is changed only where it must be: another thread may be using it."""
-    if backend.truncation is not None:
-        backend.no_truncation()
-    if backend.padding is not None:
-        backend.no_padding()
 
 
 def stop_at_end_token(arguments: Any, config: RunConfig, tokenizer: Any) -> None:

@@ -49,6 +49,7 @@ def serve(demo: gr.Blocks, settings: Settings) -> None:
         head=frame.head(),
         theme=gr.themes.Base(font="sans-serif", font_mono="monospace"),
         prevent_thread_lock=True,
+        max_file_size=1024,  # of gradio's own uploads, which no page here uses
         app_kwargs={"middleware": [Middleware(SameOrigin)], "routes": [upload_route(settings)]},
     )
     # Gradio looks at its event queue every millisecond: 7 % of a core for ever, and no page here uses that queue.

@@ -13,7 +13,7 @@ from typing import Any
 
 from grpo_studio import config_files
 from grpo_studio.catalog import BUILTIN_MODELS, BuiltinModel
-from grpo_studio.config import RunConfig
+from grpo_studio.config import BUILTIN_PREFIX, RunConfig
 from grpo_studio.data.made import made_sources
 from grpo_studio.data.made.arithmetic import LEVELS
 from grpo_studio.data.prompt_templates import PROMPT_TEMPLATES
@@ -29,8 +29,7 @@ from grpo_studio.ui.form import describe_form, describe_verifier
 from grpo_studio.ui.launch_command import command_for, complete
 from grpo_studio.ui.launch_requests import answered, capped, draft_of, key_of, name_of, page_of, valid_config
 from grpo_studio.ui.launch_starts import Starts
-from grpo_studio.ui.model_facts import model_facts
-from grpo_studio.ui.readable import check_inside, may_read
+from grpo_studio.ui.readable import check_inside
 from grpo_studio.ui.uploads import upload_terms, uploaded
 from grpo_studio.verifiers.discovery import discover
 
@@ -97,7 +96,9 @@ class LaunchActions:
                 section, key = name.split(".")
                 value = str(settings[section][key])
                 if value not in [row["value"] for row in rows]:
-                    rows.append({"value": value, "note": words["builtin"] if value.startswith("builtin:") else origin})
+                    rows.append(
+                        {"value": value, "note": words["builtin"] if value.startswith(BUILTIN_PREFIX) else origin}
+                    )
         sources = suggested["dataset.source"]
         known = {row["value"] for row in sources}
         sources += [{"value": path, "note": words["uploaded"]} for path in uploaded(self.settings) if path not in known]
@@ -106,7 +107,7 @@ class LaunchActions:
 
     @answered
     def check_draft(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """{"ok", "problems", "notes", "derived", "scan", "model"} of a draft, or {"superseded": True}.
+        """{"ok", "problems", "notes", "derived", "scan"} of a draft, or {"superseded": True}.
 
         `page` and `ticket` name the page that asks and count its questions: one is answered at a time, the newest.
         """
@@ -115,13 +116,9 @@ class LaunchActions:
         return self._checks.newest(page_of(request), request.get("ticket"), check) or {"superseded": True}
 
     def _check(self, draft: Mapping[str, Any]) -> dict[str, Any]:
-        model = draft.get("model")
-        model_id = model.get("id") if isinstance(model, Mapping) else None
-        known = isinstance(model_id, str) and may_read(model_id, self.settings)
-        facts = model_facts(str(model_id), self.settings.cache) if known else {}
         report = check_inside(draft, self.settings, QuickLook(self._scans))
         told = report.as_dict()
-        return {**told, "scan": capped(told["scan"], longest=400, most=200), "model": facts}
+        return {**told, "scan": capped(told["scan"], longest=400, most=200)}
 
     @answered
     def command_line(self, request: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import threading
 import time
@@ -25,7 +24,6 @@ from grpo_studio.ui.launch_actions import LaunchActions
 from grpo_studio.ui.launch_command import as_yaml, command_for, complete, differences
 from grpo_studio.ui.launch_data import DataActions
 from grpo_studio.ui.launch_requests import LARGEST_REQUEST_BYTES
-from grpo_studio.ui.model_facts import model_facts
 from grpo_studio.verifiers.discovery import discover
 
 KINDS = {"text", "textarea", "int", "number", "bool", "choice", "map"}
@@ -249,25 +247,6 @@ def test_a_preset_that_could_not_start_is_not_saved(actions: LaunchActions, sett
         "group_size" in actions.save_preset({"name": "x", "data": complete({"algorithm": {"group_size": 1}})})["error"]
     )
     assert not (settings.home / "presets").exists()
-
-
-def test_what_a_model_folder_says_is_read_without_loading_it(tmp_path: Path) -> None:
-    header = json.dumps({"__metadata__": {"format": "pt"}, "a": {"shape": [3, 4]}, "b": {"shape": [5]}}).encode()
-    (tmp_path / "model.safetensors").write_bytes(len(header).to_bytes(8, "little") + header)
-    (tmp_path / "config.json").write_text('{"max_position_embeddings": 512}')
-    (tmp_path / "chat_template.jinja").write_text("{{ messages }}")
-    facts = {"parameters": 17, "context_length": 512, "chat_template": True}
-    assert model_facts(str(tmp_path), tmp_path / "cache") == facts
-
-
-@pytest.mark.parametrize(
-    "weights", [b"", b"\xff" * 40, (2).to_bytes(8, "little") + b"[]", (4).to_bytes(8, "little") + b"null"]
-)
-def test_damaged_weights_cost_only_the_count(tmp_path: Path, weights: bytes) -> None:
-    (tmp_path / "model.safetensors").write_bytes(weights)
-    (tmp_path / "config.json").write_text("[" * 100_000)
-    assert model_facts(str(tmp_path), tmp_path / "cache") == {"chat_template": False}
-    assert model_facts("no such model", tmp_path) == {}
 
 
 # Start. The model's download is stood in for: the runs themselves are started in the browser tests.

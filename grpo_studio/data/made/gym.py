@@ -20,11 +20,11 @@ from grpo_studio.data.made.gym_process import ask
 from grpo_studio.data.made.gym_tasks import TASKS, default_size, is_slow
 from grpo_studio.data.made.params import form_field, quoted, refuse_config
 from grpo_studio.data.rows import Row
-from grpo_studio.data.shown import shown
 from grpo_studio.data.sources import GYM_PREFIX
 from grpo_studio.data.splitting import Numbered, set_apart
 from grpo_studio.errors import DataError
 from grpo_studio.naming import nearest_names
+from grpo_studio.shown import shown
 
 GYM_COLUMNS: Final = ("prompt", "answer", "metadata", "task")
 MOST_ROWS: Final = 1_000_000

@@ -13,9 +13,9 @@ from collections.abc import Generator, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from grpo_studio.data.shown import shown
 from grpo_studio.errors import DataError
 from grpo_studio.naming import nearest_names
+from grpo_studio.shown import shown
 
 _CHILD = Path(__file__).with_name("gym_child.py")
 _PASSED_ON = ("PATH", "LD_LIBRARY_PATH", "TMPDIR", "HOME", "XDG_CACHE_HOME", "MPLCONFIGDIR", "PYTHONPATH")

@@ -12,10 +12,10 @@ import annotated_types
 from pydantic import ValidationError
 
 from grpo_studio.config import DatasetSettings
-from grpo_studio.data.shown import shown
 from grpo_studio.declaration import Section
 from grpo_studio.errors import DataError
 from grpo_studio.naming import nearest_names
+from grpo_studio.shown import shown
 
 Params = TypeVar("Params", bound=Section)
 HELD_OUT_SHARE = 5

@@ -107,7 +107,7 @@ function withFacts(answer, last, draft) {
   const about = JSON.stringify(rows);
   const known = last?.about === about ? last.derived : {};
   const kept = Object.fromEntries(["dataset_rows", "train_rows", "held_out_rows", "longest_prompt"].map((key) => [key, known[key]]));
-  return { ...report, about, modelId: draft.get("model.id"), derived: { ...kept, ...report.derived } };
+  return { ...report, about, derived: { ...kept, ...report.derived } };
 }
 
 function reasonFor(problems, { words, titleOf }) {

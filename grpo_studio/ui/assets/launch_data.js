@@ -12,7 +12,7 @@ import { fieldsOf } from "./launch_sections.js";
 
 export { readLevels };
 
-const FILE = /\.(jsonl?|ndjson|csv|tsv|parquet)(\.gz)?$/i;
+const FILE = /\.((jsonl?|ndjson|csv|tsv)(\.gz)?|parquet)$/i;
 const OPEN = ["dataset.source", "dataset.prompt_template", "dataset.system_prompt"];
 const FROM_HUB = ["dataset.config", "dataset.split", "dataset.streaming"];
 const COLUMNS = ["dataset.columns.prompt", "dataset.columns.answer"];

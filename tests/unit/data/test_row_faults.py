@@ -17,7 +17,7 @@ from grpo_studio.data import ColumnMapping, to_sample
 from grpo_studio.data.faults import FATAL, TITLES, DoubtfulKind
 from grpo_studio.data.prompt_cell import read_prompt
 from grpo_studio.data.row_faults import Fault, row_faults
-from grpo_studio.data.shown import shown
+from grpo_studio.shown import shown
 
 MAPPING = ColumnMapping(("prompt",), "prompt", None)
 DEFAULTS = DatasetSettings()

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from grpo_studio.config import DatasetSettings
 from grpo_studio.data import ColumnMapping, Sample, to_sample
 from grpo_studio.data.prompt_cell import read_prompt
-from grpo_studio.data.shown import shown
+from grpo_studio.shown import shown
 
 MAPPING = ColumnMapping(("prompt", "answer"), "prompt", "answer")
 USER = {"role": "user", "content": "1 + 1"}

@@ -1,4 +1,4 @@
-"""Text of a data set as it stands in a message: one short line that no terminal and no page can trip over. Pure."""
+"""Text from outside as it stands in a message: one short line that no terminal and no page can trip over. Pure."""
 
 from __future__ import annotations
 

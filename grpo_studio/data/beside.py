@@ -10,7 +10,7 @@ from typing import Final
 
 from grpo_studio.data.column_facts import ColumnFacts
 from grpo_studio.data.column_names import plain
-from grpo_studio.data.shown import shown_name
+from grpo_studio.shown import shown_name
 
 _NAMED: Final = 5
 _SYSTEM: Final = frozenset(map(plain, ("system", "system prompt", "system message", "history")))

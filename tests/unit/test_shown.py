@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grpo_studio.data.shown import shown, shown_name
+from grpo_studio.shown import shown, shown_name
 
 TEXTS = st.text("aé ;\n\t'\\\x00\x85\u2028\u202e\ud800\U0001f600\U000e0001", max_size=40)
 NESTED: list[Any] = []
