@@ -6,6 +6,7 @@ import gzip
 import itertools
 import json
 import os
+import random
 import re
 import socket
 from collections.abc import Iterator
@@ -19,6 +20,11 @@ from grpo_studio.data.sources import LOCAL_SUFFIXES
 from grpo_studio.errors import DataError
 
 ROW = b'{"prompt": "1 + 1", "answer": "2"}\n'
+
+
+def packed(content: bytes) -> bytes:
+    """By gzip, the same at any time: tests are named after it."""
+    return gzip.compress(content, mtime=0)
 
 
 def refused(path: Path) -> str:
@@ -39,11 +45,11 @@ def refused(path: Path) -> str:
         ("rows.json", b"[" + ROW + b"]"),
         ("rows.csv", b"prompt,answer\n1 + 1,2\n"),
         ("rows.tsv", b"prompt\tanswer\n1 + 1\t2\n"),
-        ("rows.jsonl.gz", gzip.compress(ROW)),
-        ("rows.json.gz", gzip.compress(b"[" + ROW + b"]")),
-        ("rows.csv.gz", gzip.compress(b"prompt,answer\n1 + 1,2\n")),
-        ("rows.tsv.gz", gzip.compress(b"prompt\tanswer\n1 + 1\t2\n")),
-        ("rows.ndjson.gz", gzip.compress(ROW)),
+        ("rows.jsonl.gz", packed(ROW)),
+        ("rows.json.gz", packed(b"[" + ROW + b"]")),
+        ("rows.csv.gz", packed(b"prompt,answer\n1 + 1,2\n")),
+        ("rows.tsv.gz", packed(b"prompt\tanswer\n1 + 1\t2\n")),
+        ("rows.ndjson.gz", packed(ROW)),
     ],
 )
 def test_each_kind_gives_the_same_row(tmp_path: Path, name: str, content: bytes) -> None:
@@ -62,7 +68,7 @@ def test_each_kind_gives_the_same_row(tmp_path: Path, name: str, content: bytes)
         ("rows.jsonl", ROW * 100_000),
         ("rows.json", b"[" + b",".join([ROW] * 100_000) + b"]"),
         ("rows.csv", b"prompt,answer\n" + b"1 + 1,2\n" * 300_000),
-        ("rows.jsonl.gz", gzip.compress(b"".join(b'{"prompt": "%d"}\n' % (n * n) for n in range(300_000)), 1)),
+        ("rows.jsonl.gz", gzip.compress(b"".join(b'{"prompt": "%d"}\n' % (n * n) for n in range(300_000)), 1, mtime=0)),
     ],
 )
 def test_three_rows_cost_three_rows(tmp_path: Path, name: str, content: bytes) -> None:
@@ -93,17 +99,17 @@ def test_the_share_grows_to_one(tmp_path: Path) -> None:
         ("rows.feather", b"ARROW1", "unknown kind; write it as Parquet"),
         ("rows.pkl", b"\x80\x04", "unknown kind; write the rows as Parquet or JSON Lines"),
         ("rows", b"1 + 1", r"unknown kind; .*\.jsonl, .*\.parquet"),
-        ("rows.parquet.gz", gzip.compress(b"PAR1"), "unknown kind"),
+        ("rows.parquet.gz", packed(b"PAR1"), "unknown kind"),
         ("table.csv", b"PK\x03\x04rest", "zip archive or a spreadsheet.*; save the table as CSV"),
         ("old.csv", b"\xd0\xcf\x11\xe0rest", "old spreadsheet"),
         ("rows.jsonl", b"PAR1rest", r"is a Parquet file; rename it to end in \.parquet"),
-        ("rows.jsonl", gzip.compress(ROW), r"packed with gzip; rename it to end in \.gz"),
+        ("rows.jsonl", packed(ROW), r"packed with gzip; rename it to end in \.gz"),
         ("rows.jsonl", b"version https://git-lfs.github.com/spec/v1\noid sha256:1\n", "git lfs pull"),
         ("rows.parquet", b"version https://git-lfs.github.com/spec/v1\noid sha256:1\n", "git lfs pull"),
         ("rows.csv", b"\n<!DOCTYPE html><html>", "web page"),
         ("rows.jsonl.gz", ROW, "cannot read .*rows.jsonl.gz: .*gzip"),
-        ("rows.jsonl.gz", gzip.compress(os.urandom(5000))[:3000], "cut off or damaged"),
-        ("rows.csv.gz", gzip.compress(ROW)[:-9] + b"x" * 9, "cannot read|cut off or damaged"),
+        ("rows.jsonl.gz", packed(random.Random(0).randbytes(5000))[:3000], "cut off or damaged"),
+        ("rows.csv.gz", packed(ROW)[:-9] + b"x" * 9, "cannot read|cut off or damaged"),
         ("rows.jsonl", "ä".encode("utf-16-le") * 99, "UTF-16 .*without a byte order mark.*; save it as UTF-8"),
         ("rows.csv", "prompt;answer\n1;2".encode("utf-16-be"), "UTF-16"),
     ],
