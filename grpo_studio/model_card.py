@@ -13,6 +13,7 @@ from grpo_studio import chat_templates
 from grpo_studio.chat_templates import PLAIN, READY, Verdict, verdict_on
 from grpo_studio.config import ModelSettings
 from grpo_studio.devices import current_device
+from grpo_studio.libraries import load_libraries
 from grpo_studio.model_facts import ModelFacts, facts_of
 from grpo_studio.settings import PACKAGE_DIR, Settings
 
@@ -112,6 +113,7 @@ def _dtype(model: ModelSettings) -> tuple[str, str]:
 def _derived_dtype(in_process: bool) -> str:
     """What `training.precision` says. A child asks a GPU: this process would hold memory on it from then on."""
     if in_process:
+        load_libraries()
         from grpo_studio.training.precision import effective_dtype
 
         return effective_dtype(ModelSettings())
@@ -125,6 +127,7 @@ def _counted(facts: ModelFacts, revision: str | None) -> int | None:
     """Counted from the config, without weights, where no file says how many numbers they hold."""
     if not facts.readable or facts.own_code or facts.kind not in ("local", "hub"):
         return None
+    load_libraries()
     from grpo_studio.training.model_files import counted_parameters
 
     return counted_parameters(facts.source, revision)

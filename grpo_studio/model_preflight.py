@@ -8,6 +8,7 @@ from grpo_studio import hub
 from grpo_studio.catalog import BUILTIN_MODELS, ModelLocation, locate
 from grpo_studio.config import RunConfig
 from grpo_studio.errors import ConfigError, ModelError
+from grpo_studio.libraries import load_libraries
 from grpo_studio.model_card import judged, model_notes, require_template, template_in_use
 from grpo_studio.model_facts import ModelFacts, facts_of
 from grpo_studio.problem import Problem, problem_of
@@ -67,6 +68,7 @@ def _file_problems(config: RunConfig, facts: ModelFacts) -> Iterator[Problem]:
 
 
 def _is_language_model(model_type: str) -> bool:
+    load_libraries()
     from grpo_studio.training.model_files import is_language_model
 
     return is_language_model(model_type)

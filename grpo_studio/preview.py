@@ -12,6 +12,7 @@ from grpo_studio import data
 from grpo_studio.config import RunConfig
 from grpo_studio.data.gold_forms import gold_short
 from grpo_studio.errors import DataError
+from grpo_studio.libraries import load_libraries
 from grpo_studio.prompt_parts import Parts, clipped, visible
 from grpo_studio.settings import Settings
 
@@ -62,6 +63,7 @@ def preview(config: RunConfig, settings: Settings, count: int = 3) -> list[Rende
 
 
 def _rendered(tokenizer: Any, sample: data.Sample, arguments: Any, gold_form: str) -> RenderedPrompt:
+    load_libraries()
     from grpo_studio.training.prompt_tokens import prompt_tokens
     from grpo_studio.training.tokenization import render_all
 
@@ -89,6 +91,7 @@ def tokenizer_of(config: RunConfig, settings: Settings) -> Any:
     Raises:
         ModelError, ConfigError: it cannot be read, or a built-in model was not fetched yet.
     """
+    load_libraries()
     from grpo_studio.training.model_source import tokenizer_source
 
     source = tokenizer_source(config.model.id, settings.cache)
@@ -106,6 +109,7 @@ def _stamps(folder: Path) -> Sequence[int]:
 
 @functools.lru_cache(maxsize=4)
 def _tokenizer(source: str, revision: str | None, chat_template: str | None, stamps: Sequence[int]) -> Any:
+    load_libraries()
     from grpo_studio.training.tokenization import load_tokenizer
 
     return load_tokenizer(source, revision, chat_template)

@@ -17,6 +17,7 @@ from grpo_studio.config import RunConfig
 from grpo_studio.data import Sample
 from grpo_studio.errors import ConfigError, DataError, ModelError
 from grpo_studio.hub import require_readable
+from grpo_studio.libraries import load_libraries
 from grpo_studio.model_facts import facts_of
 from grpo_studio.problem import Problem, problem_of
 from grpo_studio.scan_verdict import context_of
@@ -120,6 +121,7 @@ class TokenCounter:
             return None
         if location.kind == "hub":
             require_readable(location.id, "model", model.revision)
+        load_libraries()
         from grpo_studio.training.model_source import tokenizer_source
         from grpo_studio.training.tokenization import load_tokenizer
 
@@ -129,6 +131,7 @@ class TokenCounter:
         return tokenizer, facts_of(model, self._settings).context_length
 
     def _parts(self, tokenizer: Any, samples: Sequence[Sample]) -> Any:
+        load_libraries()
         from grpo_studio.training.tokenization import count_in_parts
 
         return count_in_parts(tokenizer, samples, self._config.algorithm.extra.get("chat_template_kwargs"))

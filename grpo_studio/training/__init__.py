@@ -1,8 +1,8 @@
 """The only place that imports torch, transformers and trl.
 
-transformers brings its parts when they are first asked for, and two threads that ask at once (two questions of a page)
-break that: so they are asked for here, while Python lets one thread alone into this package.
+transformers brings its parts when they are first asked for: those that every part needs are asked for here, so that
+`libraries.load_libraries` has them whole before another thread asks.
 """
 
-import torch  # noqa: F401 - first: another thread may be at it
+import torch  # noqa: F401
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer  # noqa: F401

@@ -61,3 +61,22 @@ def test_imports_go_one_way(path: Path) -> None:
 def test_nothing_outside_training_loads_torch_when_it_is_imported(path: Path) -> None:
     if area(path) != "training":
         assert not any(name.startswith("grpo_studio.training") for name in imported(path, top_level_only=True))
+
+
+ALONE = ("worker", "ranks", "rank_process", "libraries")
+"""Their process answers no second question meanwhile; and the door itself."""
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_what_answers_several_threads_brings_the_libraries_in_by_one_door(path: Path) -> None:
+    if area(path) in ("training", *ALONE) or path.stem.endswith("_child"):
+        return
+    for node in ast.walk(ast.parse(path.read_text())):
+        body = getattr(node, "body", None)
+        if not isinstance(body, list):
+            continue
+        for before, line in zip([None, *body], body, strict=False):
+            if isinstance(line, ast.ImportFrom) and (line.module or "").startswith("grpo_studio.training"):
+                told = before is not None and ast.unparse(before) == "load_libraries()"
+                again = isinstance(before, ast.ImportFrom) and (before.module or "").startswith("grpo_studio.training")
+                assert told or again, f"line {line.lineno}: call load_libraries() before it"

@@ -133,7 +133,7 @@ def test_a_model_is_sampled_judged_and_kept(home: Path, rows: Path, tiny_model: 
         (["--dataset", "/no/rows.jsonl"], 1, "there is no file"),
         (["--set", "algorithm.stepz=1"], 2, "did you mean steps"),
         (["--set", "dataset.columns.prompt=question"], 1, "has no column 'question'"),
-        (["--model", "/no/model"], 1, "there is no folder /no/model"),
+        (["--model", "/no/model"], 1, "there is no folder or file /no/model"),
         (["--prompts", "0"], 1, "0 prompts cannot be sampled"),
         (["--group-size", "1"], 1, "groups of 1 completions"),
         (["--prompts", "many"], 2, "invalid int value"),
