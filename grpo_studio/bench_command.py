@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -14,6 +14,7 @@ from grpo_studio.config import RunConfig
 from grpo_studio.config_files import parse_config
 from grpo_studio.errors import ConfigError, ModelError, UsageError, VerifierError
 from grpo_studio.naming import nearest_names
+from grpo_studio.progress import Progress
 from grpo_studio.rules import inspect
 from grpo_studio.settings import Settings
 from grpo_studio.verifiers import parts
@@ -34,7 +35,6 @@ from grpo_studio.verifiers.contract import VerifierSpec
 from grpo_studio.verifiers.discovery import discover, problems_of
 
 PROMPTS = 16
-ShowProgress = Callable[[str, float], None]
 # A comma ends a verifier only outside of brackets and where a name follows, a colon a value only where a param follows:
 # a pattern or a list may hold both.
 _NEXT_VERIFIER = re.compile(r",(?=\s*[A-Za-z_]\w*\s*(?:[,:]|$))|[\[\]{}]")
@@ -63,7 +63,7 @@ def add_bench_arguments(command: argparse.ArgumentParser) -> None:
 
 
 def bench(
-    options: argparse.Namespace, raw: Mapping[str, Any], settings: Settings, show: ShowProgress
+    options: argparse.Namespace, raw: Mapping[str, Any], settings: Settings, show: Progress
 ) -> tuple[dict[str, Any], list[str], int]:
     """The JSON document, the lines for people, and the exit code: 1 when a verifier can read no gold at all.
 
@@ -196,7 +196,7 @@ def _reads_nothing(config: RunConfig, golds: list[GoldReport]) -> bool:
     )
 
 
-def _sampled(request: SamplingRequest, settings: Settings, show: ShowProgress) -> tuple[SampledGroup, ...]:
+def _sampled(request: SamplingRequest, settings: Settings, show: Progress) -> tuple[SampledGroup, ...]:
     """The groups, sampled now or before; tells how far it is. Raises ModelError with the reason of a failure."""
     job = start_sampling(request, settings)
     told = ""

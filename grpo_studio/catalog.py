@@ -14,7 +14,6 @@ import sys
 import tempfile
 import threading
 import zipfile
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -22,10 +21,8 @@ from typing import Literal
 from grpo_studio.config import BUILTIN_MODEL, BUILTIN_PREFIX
 from grpo_studio.errors import ModelError
 from grpo_studio.naming import nearest_names
+from grpo_studio.progress import Progress
 from grpo_studio.store.folder import slug
-
-Progress = Callable[[str, float], None]
-"""Called with what is being done and the share that is done, 0 to 1."""
 
 
 @dataclass(frozen=True)

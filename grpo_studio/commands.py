@@ -20,6 +20,7 @@ from grpo_studio.config_files import read_config_file, read_preset, with_overrid
 from grpo_studio.errors import StudioError, UsageError
 from grpo_studio.looks import WholeLook
 from grpo_studio.preflight import CheckReport, check
+from grpo_studio.progress import Progress
 from grpo_studio.score_command import add_score_arguments, score
 from grpo_studio.settings import Settings
 from grpo_studio.shown import visible
@@ -154,7 +155,7 @@ def _train(options: argparse.Namespace, settings: Settings) -> int:
     return 0 if not options.wait or summary["state"] == "finished" else 1
 
 
-def progress_line() -> Callable[[str, float], None]:
+def progress_line() -> Progress:
     """A progress bar on stderr, where it is a terminal; else a line for each tenth."""
     told = [-1]
 
@@ -170,7 +171,7 @@ def progress_line() -> Callable[[str, float], None]:
     return show
 
 
-def _slow_progress() -> Callable[[str, float], None]:
+def _slow_progress() -> Progress:
     """A progress line for what may be over at once: it says nothing in the first seconds."""
     began, show = time.monotonic(), progress_line()
 

@@ -16,7 +16,8 @@ from grpo_studio.data.lengths import PromptLengths, fits, prompt_lengths
 from grpo_studio.data.scan import Finding
 from grpo_studio.gold_preflight import Golds
 from grpo_studio.problem import Problem
-from grpo_studio.scan_measure import Measured, Progress, Side, measure
+from grpo_studio.progress import Progress
+from grpo_studio.scan_measure import Measured, Side, measure
 from grpo_studio.scan_verdict import (
     Left,
     context_of,

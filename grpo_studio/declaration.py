@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 
+import annotated_types
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.fields import FieldInfo
 
@@ -62,3 +63,23 @@ def value_at(config: BaseModel, dotted: str) -> Any:
     for part in dotted.split("."):
         value = getattr(value, part)
     return value
+
+
+def limits_of(metadata: Iterable[Any]) -> dict[str, Any]:
+    """Bounds by the names that the form uses; an exclusive bound is marked by its own name."""
+    found: dict[str, Any] = {}
+    for item in metadata:
+        match item:
+            case annotated_types.Ge(ge=bound):
+                found["min"] = bound
+            case annotated_types.Gt(gt=bound):
+                found["above"] = bound
+            case annotated_types.Le(le=bound):
+                found["max"] = bound
+            case annotated_types.Lt(lt=bound):
+                found["below"] = bound
+            case annotated_types.MinLen(min_length=length):
+                found["min_length"] = length
+            case annotated_types.MaxLen(max_length=length):
+                found["max_length"] = length
+    return found

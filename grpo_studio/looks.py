@@ -19,8 +19,9 @@ from grpo_studio.data_scan import ScanReport, judged
 from grpo_studio.errors import ColumnError, DataError, ModelError
 from grpo_studio.gold_preflight import QUICK_ROWS, read_golds
 from grpo_studio.problem import Problem, problem_of
+from grpo_studio.progress import Progress
 from grpo_studio.remembered import Remembered
-from grpo_studio.scan_measure import Measured, Progress, measure
+from grpo_studio.scan_measure import Measured, measure
 from grpo_studio.settings import Settings
 from grpo_studio.verifier_preflight import check_rewards
 from grpo_studio.verifiers.discovery import discover

@@ -22,6 +22,7 @@ from grpo_studio.data.splitting import Numbered
 from grpo_studio.errors import ColumnError, DataError
 from grpo_studio.gold_preflight import QUICK_ROWS, SCAN_ROWS, Golds, read_golds
 from grpo_studio.problem import Problem, problem_of
+from grpo_studio.progress import Progress
 from grpo_studio.scan_tokens import TokenCounter, Tokens, roomy_context
 from grpo_studio.settings import Settings
 from grpo_studio.verifier_preflight import check_rewards
@@ -29,8 +30,6 @@ from grpo_studio.verifier_preflight import check_rewards
 STREAMED_ROWS = 10_000
 """At most so many training rows of a streamed set are read, and so many of its first rows looked at as they stand."""
 FIRST_ROWS = 1000
-Progress = Callable[[str, float], None]
-"""Called with what is being done and the share that is done, 0 to 1; it ends the scan by raising."""
 READING, GOLDS, COUNTING = "reading rows", "reading golds", "counting tokens"
 
 

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from grpo_studio import dispatcher
-from grpo_studio.catalog import BUILTIN_MODELS, Progress, fetch, locate
+from grpo_studio.catalog import BUILTIN_MODELS, fetch, locate
 from grpo_studio.config import RunConfig
 from grpo_studio.data import kind_of
 from grpo_studio.errors import StoreError, StudioError
 from grpo_studio.job_queue import JobQueue
+from grpo_studio.progress import Progress
 from grpo_studio.reward_models import with_whole_path
 from grpo_studio.run_state import RunFacts, RunState, derive
 from grpo_studio.settings import Settings

@@ -3,7 +3,7 @@
 Values keep the form in which they were written, so that 007 stays 007. No torch here.
 """
 
-from grpo_studio.data.loading import DataSplits, Progress, head, load
+from grpo_studio.data.loading import DataSplits, head, load
 from grpo_studio.data.mapping import ColumnMapping, map_columns
 from grpo_studio.data.rows import Row
 from grpo_studio.data.samples import Sample, to_sample
@@ -14,7 +14,6 @@ __all__ = [
     "LOCAL_SUFFIXES",
     "ColumnMapping",
     "DataSplits",
-    "Progress",
     "Row",
     "Sample",
     "head",

@@ -21,10 +21,9 @@ from grpo_studio.data.samples import Sample, to_sample
 from grpo_studio.data.sources import is_made, is_on_hub
 from grpo_studio.data.splitting import Numbered, set_apart
 from grpo_studio.errors import DataError
+from grpo_studio.progress import Progress
 from grpo_studio.shown import shown
 
-Progress = Callable[[str, float], None]
-"""Called with what is being done and the share that is done, 0 to 1; it ends the work by raising."""
 Rows = Callable[[ColumnMapping, Sequence[Numbered]], None]
 """Called once with the mapping and all rows as they were read, before any is left out."""
 ROWS_BETWEEN_PROGRESS = 2000

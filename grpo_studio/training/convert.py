@@ -19,7 +19,6 @@ from grpo_studio.catalog import (
     CONVERTED_MARK,
     BuiltinModel,
     ModelLocation,
-    Progress,
     converted_folder,
     fetch,
     gguf_folder,
@@ -27,6 +26,7 @@ from grpo_studio.catalog import (
 )
 from grpo_studio.errors import ModelError
 from grpo_studio.gguf_files import GgufFacts, read_gguf
+from grpo_studio.progress import Progress
 from grpo_studio.shown import shown
 
 EXACT_TYPES = {0, 1}

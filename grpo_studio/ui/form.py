@@ -10,15 +10,14 @@ import inspect
 import re
 import types
 import typing
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-import annotated_types
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from grpo_studio.config import RewardSettings, RunConfig
-from grpo_studio.declaration import fields_of
+from grpo_studio.declaration import fields_of, limits_of
 from grpo_studio.verifiers.contract import REQUIRED, VerifierSpec
 
 LONG_TEXT = 5_000
@@ -53,7 +52,7 @@ def describe_field(name: str, info: FieldInfo) -> dict[str, Any]:
     """One setting as the form shows it."""
     extra = info.json_schema_extra if isinstance(info.json_schema_extra, dict) else {}
     inner, nullable = _without_none(info.annotation)
-    limits = _limits([*info.metadata, *_annotation_metadata(info.annotation)])
+    limits = limits_of([*info.metadata, *_annotation_metadata(info.annotation)])
     described: dict[str, Any] = {
         "name": name,
         "title": info.title or name,
@@ -140,26 +139,6 @@ def _annotation_metadata(annotation: Any) -> Iterator[Any]:
     for option in (annotation, *typing.get_args(annotation)):
         if typing.get_origin(option) is typing.Annotated:
             yield from typing.get_args(option)[1:]
-
-
-def _limits(metadata: Iterable[Any]) -> dict[str, Any]:
-    """Bounds by the names that the form uses; an exclusive bound is marked by its own name."""
-    found: dict[str, Any] = {}
-    for item in metadata:
-        match item:
-            case annotated_types.Ge(ge=bound):
-                found["min"] = bound
-            case annotated_types.Gt(gt=bound):
-                found["above"] = bound
-            case annotated_types.Le(le=bound):
-                found["max"] = bound
-            case annotated_types.Lt(lt=bound):
-                found["below"] = bound
-            case annotated_types.MinLen(min_length=length):
-                found["min_length"] = length
-            case annotated_types.MaxLen(max_length=length):
-                found["max_length"] = length
-    return found
 
 
 def plain(value: Any) -> Any:

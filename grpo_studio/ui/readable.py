@@ -51,11 +51,6 @@ def check_inside(draft: Mapping[str, Any], settings: Settings, look: Look) -> Ch
     return preflight.check(draft, settings, look)
 
 
-def may_read(text: str, settings: Settings) -> bool:
-    """Whether this value of `model.id` or `dataset.source` may be looked into for the one who asks."""
-    return not path_problems({"dataset": {"source": text}}, settings)
-
-
 def may_be_read(text: str, roots: Sequence[Path]) -> bool:
     """Whether a model or data set is no path at all, or one below a root."""
     if _MADE.match(text):

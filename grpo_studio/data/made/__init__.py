@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from grpo_studio.config import BUILTIN_DATASET, DatasetSettings
@@ -22,12 +22,13 @@ from grpo_studio.data.sources import GYM_PREFIX, kind_of
 from grpo_studio.data.splitting import Numbered
 from grpo_studio.errors import DataError
 from grpo_studio.naming import nearest_names
+from grpo_studio.progress import Progress
 
 BUILTIN_NAMES = (BUILTIN_DATASET, COUNTDOWN)
 
 
 def made_rows(
-    settings: DatasetSettings, progress: Callable[[str, float], None] | None = None
+    settings: DatasetSettings, progress: Progress | None = None
 ) -> tuple[list[Numbered], list[Numbered], int]:
     """Train and held-out rows with their numbers, in a fixed order, and how many rows there are in all.
 

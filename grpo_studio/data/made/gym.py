@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from importlib import metadata
 from typing import Any, Final
@@ -24,6 +24,7 @@ from grpo_studio.data.sources import GYM_PREFIX
 from grpo_studio.data.splitting import Numbered, set_apart
 from grpo_studio.errors import DataError
 from grpo_studio.naming import nearest_names
+from grpo_studio.progress import Progress
 from grpo_studio.shown import shown
 
 GYM_COLUMNS: Final = ("prompt", "answer", "metadata", "task")
@@ -66,7 +67,7 @@ def gym_rows(settings: DatasetSettings) -> Iterator[Row]:
 
 
 def split_gym(
-    settings: DatasetSettings, progress: Callable[[str, float], None] | None = None
+    settings: DatasetSettings, progress: Progress | None = None
 ) -> tuple[list[Numbered], list[Numbered], int]:
     """Train and held-out rows with their numbers, and how many there are in all.
 

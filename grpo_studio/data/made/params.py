@@ -8,11 +8,10 @@ import typing
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-import annotated_types
 from pydantic import ValidationError
 
 from grpo_studio.config import DatasetSettings
-from grpo_studio.declaration import Section
+from grpo_studio.declaration import Section, limits_of
 from grpo_studio.errors import DataError
 from grpo_studio.naming import nearest_names
 from grpo_studio.shown import shown
@@ -82,7 +81,7 @@ def described(kind: type[Section]) -> list[dict[str, Any]]:
             title=info.title,
             help=info.description or "",
             nullable=type(None) in typing.get_args(info.annotation),
-            **_bounds(info.metadata),
+            **limits_of(info.metadata),
         )
         for name, info in kind.model_fields.items()
     ]
@@ -103,14 +102,3 @@ def quoted(value: Any) -> str:
 def _without_none(annotation: Any) -> Any:
     options = [option for option in typing.get_args(annotation) if option is not type(None)]
     return options[0] if options else annotation
-
-
-def _bounds(metadata: list[Any]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for item in metadata:
-        match item:
-            case annotated_types.Ge(ge=bound):
-                found["min"] = bound
-            case annotated_types.Le(le=bound):
-                found["max"] = bound
-    return found

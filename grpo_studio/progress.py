@@ -1,0 +1,8 @@
+"""How long work tells how far it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+Progress = Callable[[str, float], None]
+"""Called with what is being done and the share that is done, 0 to 1; it may end the work by raising."""
