@@ -164,13 +164,22 @@ class EvaluationSettings(Section):
     )
     rows: int = setting(32, "Rows scored", "At most this many held-out rows are scored.", ge=1, le=100_000)
     samples: int = setting(
-        1,
+        0,
         "Samples a row",
-        "1: one greedy completion a row.",
-        ge=1,
+        "Completions sampled for each scored row at the run's temperature, besides the greedy one; from them come the "
+        "mean and pass@k. 0: the greedy one only.",
+        ge=0,
         le=1024,
-        not_yet="several samples a held-out row",
     )
+    passed_by: str | None = setting(
+        None,
+        "Passed by",
+        "Name of the reward that says whether a completion solves its row, for pass@k and for the rows that flipped. "
+        "Empty: the one of the greatest weight, the first of equals.",
+        min_length=1,
+        max_length=60,
+    )
+    pass_score: Finite = setting(1.0, "Pass score", "A completion solves its row from this score of that reward on.")
 
 
 class CheckpointSettings(Section):
@@ -180,16 +189,38 @@ class CheckpointSettings(Section):
         "Save a checkpoint every so many steps. 0: only when stopped or finished.",
         ge=0,
     )
-    keep: int = setting(2, "Keep", "Checkpoints kept; the oldest go first.", ge=1, le=10_000)
+    keep: int = setting(2, "Keep", "Newest checkpoints kept; the oldest go first.", ge=1, le=10_000)
+    keep_best: bool = setting(
+        True,
+        "Keep the best",
+        "Also keep the checkpoint with the best held-out score; a score is known where evaluation.every meets a "
+        "checkpoint.",
+    )
+    keep_every: int = setting(
+        0,
+        "Keep for good",
+        "Also keep, for good, the checkpoints whose step is a multiple of this. 0: none.",
+        ge=0,
+    )
 
 
 class LimitSettings(Section):
-    hours: Finite | None = setting(None, "Hours", "End the run after so many hours.", gt=0, not_yet="limits")
-    cost: Finite | None = setting(None, "Cost", "End the run at this cost.", gt=0, not_yet="limits")
-    price_per_hour: Finite | None = setting(
-        None, "Price an hour", "What an hour of this machine costs.", ge=0, not_yet="limits"
+    hours: Finite | None = setting(
+        None, "Hours", "Save a checkpoint and stop after so many hours of all attempts together.", gt=0
     )
-    tokens: int | None = setting(None, "Tokens", "End the run after so many completion tokens.", ge=1, not_yet="limits")
+    cost: Finite | None = setting(
+        None, "Cost", "Save a checkpoint and stop at this cost: hours of all attempts times the price an hour.", gt=0
+    )
+    price_per_hour: Finite | None = setting(
+        None,
+        "Price an hour",
+        "What an hour of this machine costs, in any currency. Empty: the price of this card in the table of cards, "
+        "in US dollars.",
+        ge=0,
+    )
+    tokens: int | None = setting(
+        None, "Tokens", "Save a checkpoint and stop after so many sampled completion tokens.", ge=1
+    )
     abstained: Finite | None = setting(
         0.5,
         "Abstentions",

@@ -55,6 +55,10 @@ class TrainingError(StudioError, RuntimeError):
     """Training came to its end without having trained."""
 
 
+class CheckpointError(StudioError, ValueError):
+    """A checkpoint is missing, half-written or damaged, or nothing can go on from it."""
+
+
 class RunNotFoundError(StudioError, LookupError):
     """No run goes by that id."""
 

@@ -30,6 +30,7 @@ class RunFacts:
         step: last recorded step, 0 for none.
         exit_code, signal: how the worker ended, when its parent saw it.
         checkpoint: what the newest checkpoint event says, None when nothing was saved.
+        from_step: the step after which the newest attempt begins, 0 for the first.
         trouble: why the recorded events cannot be read, empty when they can.
     """
 
@@ -41,6 +42,7 @@ class RunFacts:
     exit_code: int | None = None
     signal: int | None = None
     checkpoint: str | None = None
+    from_step: int = 0
     trouble: str = ""
 
 
@@ -65,7 +67,8 @@ def derive(facts: RunFacts) -> RunState:
             return RunState("failed", "ended without a single step")
         return RunState(TERMINAL[kind], message)
     if not facts.started:
-        return RunState("queued", "waits for its turn")
+        onward = f", to go on after step {facts.from_step}" if facts.from_step else ""
+        return RunState("queued", f"waits for its turn{onward}")
     if not facts.alive:
         if facts.stop_requested and facts.signal == signals.SIGTERM and facts.step == 0:
             return RunState("stopped", "stopped on request as it began")

@@ -18,7 +18,8 @@ from grpo_studio.reward_models import with_whole_path
 from grpo_studio.run_state import RunFacts, RunState, derive
 from grpo_studio.settings import Settings
 from grpo_studio.store.folder import RunFolder, create_run, write_whole
-from grpo_studio.store.reader import RunReader
+from grpo_studio.store.reader import RunReader, newest_attempt
+from grpo_studio.store.records import AttemptStart
 from grpo_studio.store.writer import RunWriter
 from grpo_studio.worker_process import is_running, signal_worker
 
@@ -70,7 +71,7 @@ def stop(folder: RunFolder, settings: Settings) -> None:
     The worker finishes its step and saves a checkpoint; the dispatcher kills its process group after a grace period.
     """
     if JobQueue(settings.queue_path).remove(folder.path, only_waiting=True):
-        writer = RunWriter(folder.database, attempt=1)
+        writer = RunWriter(folder.database, attempt=newest_attempt(folder.database).attempt)
         writer.event("run_stopped", "taken out of the queue before it began")
         writer.close()
         return
@@ -91,10 +92,12 @@ def facts_of(folder: RunFolder) -> RunFacts:
         with RunReader(folder.database) as reader:
             events = reader.events()
             step = reader.last_step()
+            began = reader.newest_attempt()
     except StoreError as error:
-        events, step, trouble = [], 0, str(error)
-    attempt = process.attempt if process else 1
-    newest = [event for event in events if event.attempt == attempt]
+        events, step, trouble, began = [], 0, str(error), AttemptStart(process.attempt if process else 1)
+    newest = [event for event in events if event.attempt == began.attempt]
+    if process is not None and process.attempt != began.attempt:  # that of an earlier life
+        process, alive = None, False
     return RunFacts(
         events=[(event.kind, event.message) for event in newest],
         started=process is not None,
@@ -103,7 +106,8 @@ def facts_of(folder: RunFolder) -> RunFacts:
         step=step,
         exit_code=process.exit_code if process else None,
         signal=process.signal if process else None,
-        checkpoint=next((event.message for event in reversed(newest) if event.kind == "checkpoint_saved"), None),
+        checkpoint=next((event.message for event in reversed(events) if event.kind == "checkpoint_saved"), None),
+        from_step=began.from_step,
         trouble=trouble,
     )
 

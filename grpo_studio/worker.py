@@ -22,6 +22,7 @@ from grpo_studio.ranks import LAUNCHER, launch
 from grpo_studio.settings import Settings
 from grpo_studio.stopping import Outcome, StopFlag, StoppedEarlyError
 from grpo_studio.store.folder import ProcessRecord, RunFolder
+from grpo_studio.store.reader import newest_attempt
 from grpo_studio.store.silent_writer import SilentWriter
 from grpo_studio.store.writer import RunWriter
 from grpo_studio.verifiers.lifeline import die_with_parent
@@ -31,7 +32,7 @@ TORN_DOWN = 128 + signal.SIGTERM
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the attempt that process.json names (the first when there is none). Returns the exit code."""
+    """Run the newest attempt that was begun. Returns the exit code."""
     arguments = sys.argv[1:] if arguments is None else arguments
     if len(arguments) != 1:
         print("usage: python -m grpo_studio.worker RUN_DIR", file=sys.stderr)
@@ -40,9 +41,10 @@ def main(arguments: list[str] | None = None) -> int:
     launcher = os.environ.get(LAUNCHER)
     if launcher is not None:
         die_with_parent(int(launcher))
+    attempt = newest_attempt(folder.database).attempt
     process = folder.process()
-    if process is None:  # the starter notes it too, unless it died just then
-        process = record_of(os.getpid())
+    if process is None or process.attempt != attempt:  # the starter notes it too, unless it died just then
+        process = record_of(os.getpid(), attempt)
         folder.write_process(process)
     if launcher is not None:
         return _rank(folder, process)

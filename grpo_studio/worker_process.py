@@ -16,6 +16,7 @@ from grpo_studio.errors import StudioError
 from grpo_studio.process_identity import is_alive, start_token
 from grpo_studio.settings import Settings
 from grpo_studio.store.folder import ProcessRecord, RunFolder
+from grpo_studio.store.reader import newest_attempt
 from grpo_studio.store.writer import RunWriter
 
 POLL = 0.25
@@ -38,7 +39,7 @@ def run_to_the_end(folder: RunFolder, settings: Settings) -> None:
             cwd=folder.path,
             start_new_session=True,
         )
-    folder.write_process(record_of(worker.pid))
+    folder.write_process(record_of(worker.pid, newest_attempt(folder.database).attempt))
     if folder.stop_request.exists():  # asked for before there was a process to signal
         signal_worker(folder)
     while worker.poll() is None:
@@ -63,10 +64,12 @@ def wait_for_adopted(folder: RunFolder, settings: Settings) -> None:
 
     How an adopted worker ended cannot be learned, only that it did. When none was ever started, the run has failed.
     """
-    deadline = time.monotonic() + RECORD_WITHIN
-    while (process := folder.process()) is None and time.monotonic() < deadline:
+    deadline, attempt = time.monotonic() + RECORD_WITHIN, newest_attempt(folder.database).attempt
+    while not (noted := (process := folder.process()) is not None and process.attempt == attempt):
+        if time.monotonic() > deadline:
+            break
         time.sleep(POLL)
-    if process is None:
+    if process is None or not noted:
         note_failure(folder, "the worker was never started: what served the queue ended just then; start the run again")
         return
     if not on_this_host(process):
@@ -82,15 +85,15 @@ def wait_for_adopted(folder: RunFolder, settings: Settings) -> None:
 
 
 def note_failure(folder: RunFolder, message: str) -> None:
-    """Record that a run failed before it had a worker to say so itself."""
-    writer = RunWriter(folder.database, attempt=1)
+    """Record that an attempt failed before it had a worker to say so itself."""
+    writer = RunWriter(folder.database, newest_attempt(folder.database).attempt)
     writer.event("run_failed", message, level="error")
     writer.close()
 
 
-def record_of(pid: int) -> ProcessRecord:
-    """What process.json holds for the worker of a first attempt."""
-    return ProcessRecord(pid=pid, started=start_token(pid) or "gone", session=pid, host=socket.gethostname(), attempt=1)
+def record_of(pid: int, attempt: int) -> ProcessRecord:
+    """What process.json holds for the worker of an attempt."""
+    return ProcessRecord(pid, start_token(pid) or "gone", session=pid, host=socket.gethostname(), attempt=attempt)
 
 
 def on_this_host(process: ProcessRecord) -> bool:

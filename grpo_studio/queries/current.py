@@ -1,4 +1,4 @@
-"""Which rows count after a resume: those that no later attempt has superseded, as SQL that uses every index whole."""
+"""Looks into indices among the rows that count after a resume, and pieces of SQL."""
 
 from __future__ import annotations
 
@@ -6,17 +6,6 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from grpo_studio.store.reader import RunReader
-
-
-def current(reader: RunReader, table: str = "") -> str:
-    """An SQL condition that is true for rows that no later attempt has superseded. Made of integers only."""
-    prefix = f"{table}." if table else ""
-    spans = reader.spans()
-    attempts = integers(span.attempt for span in spans)
-    # One attempt, or a list of them, lets the indices (name | split, attempt, step) be used to their last column.
-    kept = f"{prefix}attempt IN ({attempts})"
-    cut = [f"NOT ({prefix}attempt = {s.attempt} AND {prefix}step >= {s.before})" for s in spans if s.before is not None]
-    return " AND ".join([kept, *cut])
 
 
 def first_and_last(reader: RunReader, table: str, where: str, parameters: Sequence[Any] = ()) -> tuple[int, int] | None:

@@ -8,9 +8,9 @@ from typing import Any
 
 import pandas as pd
 
-from grpo_studio.queries.current import current, first_and_last, integers
+from grpo_studio.queries.current import first_and_last, integers
 from grpo_studio.queries.texts import SHORT_TEXT
-from grpo_studio.store.reader import RunReader
+from grpo_studio.store.reader import RunReader, current
 
 STRIP_ROWS, STRIP_SQUARES = 64, 64
 INSPECTOR_COMPLETIONS = 64

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pandas as pd
 
-from grpo_studio.queries.current import current, first_and_last, integers
+from grpo_studio.queries.current import first_and_last, integers
 from grpo_studio.queries.steps import thinned
-from grpo_studio.store.reader import RunReader
+from grpo_studio.store.reader import RunReader, current
 
 MINIMAP_COLUMNS, MINIMAP_ROWS = 160, 16
 HEAT_COLUMNS = 120

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from grpo_studio.queries.current import current, first_and_last, integers, marks
-from grpo_studio.store.reader import RunReader
+from grpo_studio.queries.current import first_and_last, integers, marks
+from grpo_studio.store.reader import RunReader, current
 
 POINTS = 600
 LOSS = "name = 'optim/loss'"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from grpo_studio.queries.current import current, marks
-from grpo_studio.store.reader import RunReader, Span
+from grpo_studio.queries.current import marks
+from grpo_studio.store.reader import RunReader, Span, current
 
 
 @dataclass
@@ -33,10 +33,10 @@ class Totals:
         # A name that is new to us is read through the index by name; of the others only the rows after the last look.
         rows = self._rows(reader, "name", [name for name in names if name not in known], 0)
         rows += self._rows(reader, "+name", [name for name in names if name in known], self.metric)
-        groups, completions = reader.counts(after=self.group)
+        groups, completions = reader.counts(after=0 if anew else self.group)
         # All is read: from here on nothing can fail half way.
         if anew:
-            self.spans, self.sums, self.peaks = spans, {}, {}
+            self.spans, self.sums, self.peaks, self.groups, self.completions = spans, {}, {}, 0, 0
         for name, total, peak in rows:
             self.sums[name] = self.sums.get(name, 0.0) + total
             self.peaks[name] = max(self.peaks.get(name, peak), peak)

@@ -75,13 +75,44 @@ class RunFolder:
         """Where the verifier files that an attempt judges with are kept; a later attempt may have mended ones."""
         return self.path / "verifiers" / (f"attempt-{attempt}" if attempt > 1 else "")
 
+    @property
+    def exports(self) -> Path:
+        return self.path / "exports"
+
+    @property
+    def evaluations(self) -> Path:
+        """One database for each evaluation that was asked for after the fact, in the tables of run.db."""
+        return self.path / "evaluations"
+
+    @property
+    def lock(self) -> Path:
+        """Held by the worker while it lives, so that no two work on one run whoever started them."""
+        return self.path / "run.lock"
+
+    def config_path_of(self, attempt: int) -> Path:
+        """Where the settings of an attempt are kept when they differ from those that the run was started with."""
+        return self.config_path if attempt == 1 else self.path / f"config-attempt-{attempt}.yaml"
+
+    def newest_config_path(self) -> Path:
+        """The settings of the newest attempt; those before it are kept as they were."""
+        kept = [
+            int(found[1])
+            for entry in os.scandir(self.path)
+            if (found := re.fullmatch(r"config-attempt-([0-9]{1,6})\.yaml", entry.name))
+        ]
+        return self.config_path_of(max(kept, default=1))
+
     def config(self) -> RunConfig:
-        """The configuration as started.
+        """The configuration of the newest attempt.
 
         Raises:
-            ConfigError: config.yaml is missing or damaged, or holds a setting that this program cannot read.
+            ConfigError: its file is missing or damaged, or holds a setting that this program cannot read.
         """
-        raw = read_config_file(self.config_path)
+        try:
+            path = self.newest_config_path()
+        except OSError:  # told below, as a file that is missing
+            path = self.config_path
+        raw = read_config_file(path)
         try:
             return RunConfig.model_validate(raw)
         except ValidationError as error:
@@ -89,7 +120,7 @@ class RunFolder:
             where = ".".join(str(part) for part in first["loc"]) or "settings"
             more = f" (and {len(others)} more)" if others else ""
             reason = " ".join(str(first["msg"]).split())
-            raise ConfigError(f"{where} cannot be read: {reason}{more}, in {self.config_path}") from error
+            raise ConfigError(f"{where} cannot be read: {reason}{more}, in {path}") from error
 
     def process(self) -> ProcessRecord | None:
         """The latest worker, or None when none was ever started."""

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any, Self
 
 from grpo_studio.errors import StoreError
-from grpo_studio.store.schema import open_for_reading
+from grpo_studio.store.records import AttemptStart
+from grpo_studio.store.schema import ATTEMPTS_SINCE, open_for_reading
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class Cursor:
 
 @dataclass(frozen=True)
 class Span:
-    """The rows of an attempt that still count: those of steps before the first step of any later attempt."""
+    """The rows of an attempt that still count: those of steps before the ones that a later attempt does again."""
 
     attempt: int
     before: int | None
@@ -96,11 +97,23 @@ class RunReader:
         ]
 
     def last_step(self) -> int:
-        """The last step that was recorded in the newest attempt, 0 when there is none."""
-        step = self.rows(
-            "SELECT max(step) FROM metric WHERE name = 'optim/loss' AND attempt = (SELECT max(attempt) FROM event)"
-        )[0][0]
-        return 0 if step is None else int(step)
+        """The last step that counts: of the newest attempt, or the one that it goes on after; 0 when there is none."""
+        newest = self.newest_attempt()
+        step = self.rows("SELECT max(step) FROM metric WHERE name = 'optim/loss' AND attempt = ?", (newest.attempt,))[
+            0
+        ][0]
+        return newest.from_step if step is None else int(step)
+
+    def attempts(self) -> list[AttemptStart]:
+        """Where each attempt began, oldest first; the first of a run that is no branch begins at step 0."""
+        began: list[AttemptStart] = []
+        if self.rows("PRAGMA user_version")[0][0] >= ATTEMPTS_SINCE:
+            found = self.rows("SELECT attempt, from_step, checkpoint FROM attempt ORDER BY attempt")
+            began = [AttemptStart(*row) for row in found]
+        return began if began and began[0].attempt == 1 else [AttemptStart(), *began]
+
+    def newest_attempt(self) -> AttemptStart:
+        return self.attempts()[-1]
 
     def last_metrics(self) -> dict[str, float | None]:
         """The newest value of each metric."""
@@ -111,44 +124,62 @@ class RunReader:
         )
 
     def spans(self) -> tuple[Span, ...]:
-        """What of each attempt still counts, oldest attempt first; looked up once for a reader.
-
-        Every look goes to the end of an index or table, however long the run is.
-        """
+        """What of each attempt still counts, oldest attempt first; looked up once for a reader."""
         if self._spans is None:
-            tables = ("metric", "prompt_group", "phase_time")
-            newest = [self.rows(f"SELECT attempt FROM {table} ORDER BY id DESC LIMIT 1") for table in tables]
-            last = max((int(rows[0][0]) for rows in newest if rows), default=1)
             spans: list[Span] = []
             before: int | None = None
-            for attempt in range(last, 0, -1):
-                spans.append(Span(attempt, before))
-                start = self.rows("SELECT min(step) FROM metric WHERE name = 'optim/loss' AND attempt = ?", (attempt,))[
-                    0
-                ][0]
-                if start is not None:
-                    before = int(start) if before is None else min(before, int(start))
+            for began in reversed(self.attempts()):
+                spans.append(Span(began.attempt, before))
+                before = began.from_step + 1 if before is None else min(before, began.from_step + 1)
             self._spans = tuple(reversed(spans))
         return self._spans
 
     def counts(self, split: str = "train", after: int = 0) -> tuple[int, int]:
-        """How many groups, and how many completions, were recorded in groups of ids after `after`."""
+        """How many groups, and how many completions, count among those of groups with ids after `after`."""
         if after == 0:
             return self._all_counts(split)
         groups, completions = self.rows(
             "SELECT count(*), sum((SELECT count(*) FROM completion WHERE group_id = g.id)) FROM prompt_group g "
-            "WHERE id > ? AND +split = ?",
+            f"WHERE id > ? AND +split = ? AND {current(self)}",
             (after, split),
         )[0]
         return int(groups), int(completions or 0)
 
     def _all_counts(self, split: str) -> tuple[int, int]:
-        """From the indices alone: of the completions, all but those of other splits, which are few."""
-        groups = self.rows("SELECT count(*) FROM prompt_group WHERE split = ?", (split,))[0][0]
+        """From the indices alone: of the completions, all but those superseded or of other splits, which are few."""
+        groups = self.rows(f"SELECT count(*) FROM prompt_group WHERE split = ? AND {current(self)}", (split,))[0][0]
         everything = self.rows("SELECT count(*) FROM completion")[0][0]
         others = self.rows(
             "SELECT count(*) FROM prompt_group g CROSS JOIN completion c ON c.group_id = g.id "
             "WHERE g.split < ? OR g.split > ?",
             (split, split),
         )[0][0]
+        for span in self.spans():
+            if span.before is not None:
+                others += self.rows(
+                    "SELECT count(*) FROM prompt_group g CROSS JOIN completion c ON c.group_id = g.id "
+                    "WHERE g.split = ? AND g.attempt = ? AND g.step >= ?",
+                    (split, span.attempt, span.before),
+                )[0][0]
         return int(groups), int(everything) - int(others)
+
+
+def current(reader: RunReader, table: str = "") -> str:
+    """An SQL condition that is true for rows that no later attempt has superseded. Made of integers only."""
+    prefix = f"{table}." if table else ""
+    spans = reader.spans()
+    attempts = ", ".join(str(span.attempt) for span in spans)
+    # One attempt, or a list of them, lets the indices (name | split, attempt, step) be used to their last column.
+    kept = f"{prefix}attempt IN ({attempts})"
+    cut = [f"NOT ({prefix}attempt = {s.attempt} AND {prefix}step >= {s.before})" for s in spans if s.before is not None]
+    return " AND ".join([kept, *cut])
+
+
+def newest_attempt(path: Path) -> AttemptStart:
+    """Where the newest attempt of the run with this run.db begins.
+
+    Raises:
+        StoreError: the file cannot be read.
+    """
+    with RunReader(path) as reader:
+        return reader.newest_attempt()

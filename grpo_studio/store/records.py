@@ -43,6 +43,15 @@ class GroupRecord:
 
 
 @dataclass(frozen=True)
+class AttemptStart:
+    """Where an attempt begins: after `from_step` steps, from `checkpoint` (a name below checkpoints/)."""
+
+    attempt: int = 1
+    from_step: int = 0
+    checkpoint: str | None = None
+
+
+@dataclass(frozen=True)
 class MemorySample:
     """Bytes in use at a moment; `allocated` and `reserved` are None where the device keeps no count (CPU)."""
 

@@ -45,7 +45,14 @@ MIGRATIONS: Sequence[str] = (
         id INTEGER PRIMARY KEY, attempt INTEGER NOT NULL, ts REAL NOT NULL, level TEXT NOT NULL, kind TEXT NOT NULL,
         message TEXT NOT NULL, data TEXT);
     """,
+    # Where each later life of a run began; rows of earlier attempts past from_step are superseded from then on.
+    """
+    CREATE TABLE attempt(
+        attempt INTEGER PRIMARY KEY, from_step INTEGER NOT NULL, checkpoint TEXT, ts REAL NOT NULL);
+    """,
 )
+ATTEMPTS_SINCE = 2
+"""The schema's version from which on a file has the table of attempts; a file made before has one attempt."""
 
 
 def open_for_writing(path: Path) -> sqlite3.Connection:

@@ -13,6 +13,7 @@ from dataclasses import astuple, fields
 from pathlib import Path
 from typing import Any, overload
 
+from grpo_studio.errors import StoreError
 from grpo_studio.store.records import CompletionRecord, GroupRecord, MemorySample
 from grpo_studio.store.schema import open_for_writing
 
@@ -99,6 +100,23 @@ class RunWriter:
         """Record an event; outside a transaction it is visible at once."""
         text = None if data is None else json.dumps(jsonable(data), ensure_ascii=True)
         self._insert_one("event", ts=time.time(), level=level, kind=kind, message=storable(message), data=text)
+
+    def attempt_began(
+        self, from_step: int, checkpoint: str, message: str, data: Mapping[str, Any] | None = None
+    ) -> None:
+        """Begin this writer's attempt after `from_step` steps: earlier rows past that step are superseded from now on.
+
+        Raises:
+            StoreError: somebody else has begun it already.
+        """
+        try:
+            with self.transaction():
+                self._insert_one("attempt", from_step=from_step, checkpoint=checkpoint, ts=time.time())
+                self.event("attempt_began", message, data=data)
+        except sqlite3.IntegrityError as error:
+            raise StoreError(
+                f"attempt {self.attempt} of this run has begun already; look at its state first"
+            ) from error
 
     def _insert(self, table: str, columns: Sequence[str], rows: Iterable[tuple[Any, ...]]) -> None:
         self._db.executemany(_insert_statement(table, tuple(columns)), [(self.attempt, *row) for row in rows])

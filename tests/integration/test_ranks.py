@@ -36,7 +36,7 @@ def launch(folder: RunFolder, stand_in: str) -> subprocess.Popen[bytes]:
             [sys.executable, "-c", program, str(folder.path), stand_in],
             env={**os.environ, "PYTHONPATH": str(ROOT)}, cwd=folder.path, stdout=log, stderr=log, start_new_session=True,
         )  # fmt: skip
-    folder.write_process(record_of(launcher.pid))
+    folder.write_process(record_of(launcher.pid, attempt=1))
     return launcher
 
 

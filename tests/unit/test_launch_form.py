@@ -91,7 +91,7 @@ def test_the_default_in_the_form_is_the_default_of_the_declaration() -> None:
 
 
 def test_settings_that_are_not_built_yet_say_what_they_wait_for() -> None:
-    assert all_fields()["limits.hours"]["not_yet"] == "limits"
+    assert all_fields()["alerts"]["not_yet"] == "alert rules"
     assert all_fields()["algorithm.steps"]["not_yet"] is None
 
 

@@ -77,6 +77,7 @@ def test_steps_are_at_most_600_and_hold_the_newest(writer: RunWriter, database: 
 def test_superseded_steps_of_an_earlier_attempt_are_left_out(writer: RunWriter, database: Path) -> None:
     _steps(writer, 1, 10, value=1)
     second = RunWriter(database, attempt=2)
+    second.attempt_began(5, "checkpoint-5", "goes on after step 5")
     _steps(second, 6, 7, value=100)
     second.close()
     with RunReader(database) as reader:
@@ -208,6 +209,7 @@ def test_a_long_run_is_drawn_from_its_first_step_and_judged_by_its_last_rows(wri
 def test_the_pace_is_that_of_the_newest_attempt_that_has_steps(writer: RunWriter, database: Path) -> None:
     _steps(writer, 1, 30)
     second = RunWriter(database, attempt=2)
+    second.attempt_began(30, "checkpoint-30", "goes on after step 30")
     second.metrics(31, {"reward/mean": 1.0})
     second.close()
     with RunReader(database) as reader:
@@ -233,9 +235,10 @@ def test_totals_read_on_and_begin_anew_after_a_resume(writer: RunWriter, databas
     writer.groups(4, [GroupRecord("e", "1", _group().completions, 0.5, 0.7, split="eval")])
     assert look() == (4, 4, 8)
     second = RunWriter(database, attempt=2)
+    second.attempt_began(2, "checkpoint-2", "goes on after step 2")
     second.metrics(3, {"optim/loss": 0.0, "verifier/v/abstained": 5.0, "late": 2.0})
     second.close()
-    assert look() == (7, 4, 8)
+    assert look() == (7, 2, 4)
     assert totals.peaks["late"] == 2.0
 
 

@@ -22,8 +22,9 @@ def everything(writer: RunWriter) -> set[str]:
         writer.phase_times(1, {"loss": 0.1})
         writer.memory_samples([MemorySample(0.0, 1, "loss", "cpu", 1, 1, 1)])
     writer.event("warned", "words", data={"a": 1})
+    writer.attempt_began(1, "checkpoint-1", "goes on after step 1")
     writer.close()
-    return {"transaction", "metrics", "groups", "phase_times", "memory_samples", "event", "close"}
+    return {"transaction", "metrics", "groups", "phase_times", "memory_samples", "event", "attempt_began", "close"}
 
 
 def test_a_silent_writer_has_every_method_and_makes_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
