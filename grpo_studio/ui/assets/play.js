@@ -34,7 +34,7 @@ export async function start({ main, server, words, frame }) {
   const temperature = field("number", { min: "0", max: "5", step: "0.1", value: "0" });
   const tokens = field("number", { min: "1", max: "8192", step: "1", value: String(about.max_tokens) });
   const seed = field("number", { min: "0", step: "1", value: "0" });
-  const template = h("input", { type: "checkbox", checked: Boolean(about.template), disabled: !about.template });
+  const template = h("input", { type: "checkbox", role: "switch", class: "launch-toggle", checked: Boolean(about.template), disabled: !about.template });
   const questions = h("select", { class: "field", "aria-label": words.question, onchange: takeQuestion },
     h("option", { value: "" }, about.questions.length ? words.question : words.no_question),
     about.questions.map((text, place) => h("option", { value: String(place) }, text.length > 80 ? `${text.slice(0, 79)}…` : text)));
