@@ -9,49 +9,24 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
+from grpo_studio.checkpoint_manifest import MANIFEST, Manifest, read_manifest
 from grpo_studio.config import CheckpointSettings
 from grpo_studio.errors import CheckpointError
+from grpo_studio.shown import shown, shown_name
 from grpo_studio.store.folder import RunFolder, write_whole
 
-MANIFEST = "checkpoint.json"
+__all__ = [
+    "FINAL", "MANIFEST", "NAME", "Checkpoint", "Manifest", "best_of", "file_sizes", "find_checkpoint",
+    "newest_resumable", "read_checkpoint", "those_that_may_go", "whole_checkpoints", "write_manifest",
+]  # fmt: skip
+
 FINAL = "final"
 """Name of the weights of a finished run: there is no optimizer with them, so nothing resumes from there."""
 NAME = re.compile(r"checkpoint-([0-9]{1,9})")
-
-
-@dataclass(frozen=True)
-class Manifest:
-    """What a checkpoint says of itself.
-
-    Args:
-        step: optimizer steps that are in it.
-        attempt: which life of the run saved it.
-        resumable: optimizer, scheduler, RNG and trainer state are with the weights.
-        config_hash, settings: `resume_rules.config_hash` and `.settings_that_matter` of the run that saved it.
-        data: number and digest of the training rows, as `training` counts them.
-        score: held-out reward of these very weights, None when they were not scored.
-        baseline: metrics of the evaluation before training.
-        versions: of the libraries that wrote it.
-        files: bytes of each file by its name in the folder.
-        saved_at: seconds since 1970.
-    """
-
-    step: int
-    attempt: int
-    resumable: bool
-    config_hash: str
-    settings: Mapping[str, Any]
-    data: Mapping[str, Any] = field(default_factory=dict)
-    score: float | None = None
-    baseline: Mapping[str, float | None] = field(default_factory=dict)
-    versions: Mapping[str, str] = field(default_factory=dict)
-    files: Mapping[str, int] = field(default_factory=dict)
-    saved_at: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -81,19 +56,22 @@ def read_checkpoint(path: Path) -> Checkpoint:
         CheckpointError: it is missing, half-written or damaged; the message says which.
     """
     if not path.is_dir():
-        raise CheckpointError(f"there is no checkpoint {path.name} in {path.parent}")
+        raise CheckpointError(f"there is no checkpoint {shown(path.name)} in {path.parent}")
     try:
-        manifest = Manifest(**json.loads((path / MANIFEST).read_text(encoding="utf-8")))
-        wanted = dict(manifest.files)
+        manifest = read_manifest(path / MANIFEST)
+        sizes = file_sizes(path)
     except FileNotFoundError as error:
         raise CheckpointError(f"the checkpoint {path.name} is half-written: it has no {MANIFEST}") from error
-    except (OSError, ValueError, TypeError) as error:
-        raise CheckpointError(f"the checkpoint {path.name} is damaged: {MANIFEST} cannot be read: {error}") from error
-    sizes = file_sizes(path)
-    for name, size in wanted.items():
+    except (OSError, ValueError, RecursionError) as error:
+        reason = shown(str(error), 200)
+        raise CheckpointError(f"the checkpoint {path.name} is damaged: {MANIFEST} cannot be read: {reason}") from error
+    named = NAME.fullmatch(path.name)
+    if named and int(named[1]) != manifest.step:
+        raise CheckpointError(f"the checkpoint {path.name} is damaged: its {MANIFEST} is of step {manifest.step}")
+    for name, size in manifest.files.items():
         if sizes.get(name) != size:
             found = "is missing" if name not in sizes else f"has {sizes[name]:,} bytes instead of {size:,}"
-            raise CheckpointError(f"the checkpoint {path.name} is damaged: {name} {found}")
+            raise CheckpointError(f"the checkpoint {path.name} is damaged: {shown_name(name)} {found}")
     return Checkpoint(path, manifest)
 
 
@@ -106,9 +84,9 @@ def write_manifest(path: Path, manifest: Manifest) -> None:
 def file_sizes(path: Path) -> dict[str, int]:
     """Bytes of each file below a folder but the manifest, by its name there."""
     return {
-        str(file.relative_to(path)): file.stat().st_size
+        file.relative_to(path).as_posix(): file.lstat().st_size
         for file in sorted(path.rglob("*"))
-        if file.is_file() and file.name != MANIFEST
+        if file.is_file() and not file.is_symlink() and file.name != MANIFEST
     }
 
 
@@ -144,7 +122,7 @@ def find_checkpoint(folder: RunFolder, asked: str) -> Checkpoint:
         return best
     name = f"checkpoint-{int(asked)}" if re.fullmatch(r"[0-9]{1,9}", asked) else asked
     if name != FINAL and not NAME.fullmatch(name):
-        raise CheckpointError(f"no checkpoint {asked!r}; {_there_are(found)}")
+        raise CheckpointError(f"no checkpoint goes by {shown_name(asked)}; {_there_are(found)}")
     try:
         return read_checkpoint(folder.checkpoints / name)
     except CheckpointError as error:

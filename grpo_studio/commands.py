@@ -7,20 +7,31 @@ JSON document and nothing else; errors are one line on stderr.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from grpo_studio import scan_text, supervisor
+from grpo_studio import life_command, supervisor
 from grpo_studio.bench_command import add_bench_arguments, bench, with_arguments
+from grpo_studio.chat_command import add_chat_arguments, chat
+from grpo_studio.command_output import (
+    print_found,
+    print_json,
+    print_report,
+    print_summary,
+    progress_line,
+    slow_progress,
+)
 from grpo_studio.config_files import read_config_file, read_preset, with_overrides
+from grpo_studio.dry_run_command import add_dry_run_arguments, tell_dry_run
 from grpo_studio.errors import StudioError, UsageError
+from grpo_studio.evaluate_command import add_evaluate_arguments, evaluate
+from grpo_studio.export_command import add_export_arguments, export
+from grpo_studio.import_command import add_import_arguments, import_run
 from grpo_studio.looks import WholeLook
-from grpo_studio.preflight import CheckReport, check
-from grpo_studio.progress import Progress
+from grpo_studio.preflight import check
+from grpo_studio.push_command import add_push_arguments, push_run
 from grpo_studio.score_command import add_score_arguments, score
 from grpo_studio.settings import Settings
 from grpo_studio.shown import visible
@@ -28,7 +39,6 @@ from grpo_studio.store.folder import RunFolder, find_run, run_folders
 from grpo_studio.store.log import tail
 
 LOG_BYTES = 1 << 20
-QUIET_SECONDS = 2.0
 Command = Callable[[argparse.Namespace, Settings], int]
 
 
@@ -72,6 +82,7 @@ def parser() -> argparse.ArgumentParser:
     _add_config_arguments(train)
     train.add_argument("--name", help="a name for the run, part of its id")
     train.add_argument("--wait", action="store_true", help="wait until the run has ended; exit 1 unless it finished")
+    add_dry_run_arguments(train)
     _add_config_arguments(add("check", _check, "list all problems of the settings; start nothing"))
     add("runs", _runs, "list the runs, newest first")
     for name, function, help_text in (
@@ -85,8 +96,14 @@ def parser() -> argparse.ArgumentParser:
             command.add_argument("--lines", type=int, default=200, help="how many lines (default: 200)")
         if function is _stop:
             command.add_argument("--no-wait", action="store_true", help="ask, and do not wait until it has ended")
+    add_evaluate_arguments(add("evaluate", _evaluate, "score a checkpoint on the run's held-out rows"))
+    life_command.add_life_commands(lambda name, help_text: add(name, _LIFE[name], help_text))
+    add_export_arguments(add("export", _export, "carry away a run's weights, the whole run, or the run as a script"))
+    add_import_arguments(add("import", _import, "take in the run of an archive that export made"))
+    add_push_arguments(add("push", _push, "push a run's weights and their model card to the Hugging Face Hub"))
     add_score_arguments(add("score", _score, "run verifiers against cases with expected values"))
     add_bench_arguments(add("bench", _bench, "what rewards will do: gold check, exploit probes, a model's samples"))
+    add_chat_arguments(add("chat", _chat, "talk with a run's model, before and after training side by side"))
     return top
 
 
@@ -111,81 +128,42 @@ def _source_settings(options: argparse.Namespace, settings: Settings) -> dict[st
 
 
 def _check(options: argparse.Namespace, settings: Settings) -> int:
-    report = check(_raw_settings(options, settings), settings, WholeLook(_slow_progress()))
+    report = check(_raw_settings(options, settings), settings, WholeLook(slow_progress()))
     if options.json:
-        _print_json(report.as_dict())
+        print_json(report.as_dict())
     else:
-        _print_report(report)
+        print_report(report)
     return report.exit_code
 
 
-def _print_report(report: CheckReport) -> None:
-    for problem in report.problems:
-        print(visible(str(problem)), file=sys.stderr)
-    lines = [] if report.scan is None or not report.scan.rows else scan_text.lines_of(report.scan)
-    told = "\n".join(lines)
-    for note in report.notes:
-        if note not in told:
-            print(f"note: {visible(note)}")
-    print(told, end="\n" * bool(told))
-    for name, value in report.derived.items():
-        print(f"{name}: {value}")
-    print("no problems" if report.ok else f"{len(report.problems)} problems")
-
-
 def _train(options: argparse.Namespace, settings: Settings) -> int:
-    report = check(_raw_settings(options, settings), settings, WholeLook(_slow_progress(), count_all=False))
+    report = check(_raw_settings(options, settings), settings, WholeLook(slow_progress(), count_all=False))
     if report.config is None or not report.ok:
         if options.json:
-            _print_json(report.as_dict())
+            print_json(report.as_dict())
         for problem in report.problems:
             print(f"error: {visible(str(problem))}", file=sys.stderr)
         return report.exit_code
+    if options.dry_run:
+        return print_found(options, *tell_dry_run(report.config, options, settings, progress_line()))
     name = options.name or options.preset or Path(options.config).stem
     folder = supervisor.submit(report.config, settings, name, progress_line())
     if not options.json:
         print(f"{folder.run_id} queued; watch it with: python -m grpo_studio show {folder.run_id}")
     if options.wait:
         supervisor.wait_until_ended(folder, settings)
-    summary = supervisor.summary(folder)
+    summary = supervisor.summary(folder, settings)
     if options.json:
-        _print_json(summary)
+        print_json(summary)
     elif options.wait:
-        _print_summary(summary)
+        print_summary(summary)
     return 0 if not options.wait or summary["state"] == "finished" else 1
 
 
-def progress_line() -> Progress:
-    """A progress bar on stderr, where it is a terminal; else a line for each tenth."""
-    told = [-1]
-
-    def show(what: str, share: float) -> None:
-        tenth = int(share * 10)
-        if sys.stderr.isatty():
-            bar = "#" * int(share * 30)
-            print(f"\r{what} [{bar:<30}] {share:4.0%}", end="\n" if share >= 1 else "", file=sys.stderr, flush=True)
-        elif tenth != told[0]:
-            told[0] = tenth
-            print(f"{what} {share:.0%}", file=sys.stderr, flush=True)
-
-    return show
-
-
-def _slow_progress() -> Progress:
-    """A progress line for what may be over at once: it says nothing in the first seconds."""
-    began, show = time.monotonic(), progress_line()
-
-    def slowly(what: str, share: float) -> None:
-        if time.monotonic() - began > QUIET_SECONDS:
-            show(what, share)
-
-    return slowly
-
-
 def _runs(options: argparse.Namespace, settings: Settings) -> int:
-    rows = [_summary_or_error(folder) for folder in run_folders(settings.runs_dir)]
+    rows = [_summary_or_error(folder, settings) for folder in run_folders(settings.runs_dir)]
     if options.json:
-        _print_json(rows)
+        print_json(rows)
         return 0
     for row in rows:
         if "error" in row:
@@ -199,37 +177,28 @@ def _runs(options: argparse.Namespace, settings: Settings) -> int:
     return 0
 
 
-def _summary_or_error(folder: RunFolder) -> dict[str, Any]:
+def _summary_or_error(folder: RunFolder, settings: Settings) -> dict[str, Any]:
     """A damaged run is a row with its error and hides no other."""
     try:
-        return supervisor.summary(folder)
+        return supervisor.summary(folder, settings)
     except StudioError as error:
         return {"run": folder.run_id, "error": str(error), "folder": str(folder.path)}
 
 
 def _show(options: argparse.Namespace, settings: Settings) -> int:
-    summary = supervisor.summary(find_run(settings.runs_dir, options.run))
+    summary = supervisor.summary(find_run(settings.runs_dir, options.run), settings)
     if options.json:
-        _print_json(summary)
+        print_json(summary)
     else:
-        _print_summary(summary)
+        print_summary(summary)
     return 0
-
-
-def _print_summary(summary: dict[str, Any]) -> None:
-    print(f"{summary['run']}: {summary['state']}, step {summary['step']} of {summary['steps']}")
-    if summary["reason"]:
-        print(summary["reason"])
-    print(f"{summary['groups']} groups, {summary['completions']} completions; in {summary['folder']}")
-    for name, value in summary["metrics"].items():
-        print(f"{name:<40} {'-' if value is None else format(value, '.6g')}")
 
 
 def _log(options: argparse.Namespace, settings: Settings) -> int:
     folder = find_run(settings.runs_dir, options.run)
     text = "\n".join(tail(folder.log, LOG_BYTES).splitlines()[-max(1, options.lines) :])
     if options.json:
-        _print_json({"run": folder.run_id, "log": text})
+        print_json({"run": folder.run_id, "log": text})
     else:
         print(text)
     return 0
@@ -240,9 +209,9 @@ def _stop(options: argparse.Namespace, settings: Settings) -> int:
     supervisor.stop(folder, settings)
     if not options.no_wait:
         supervisor.wait_until_ended(folder, settings)
-    summary = supervisor.summary(folder)
+    summary = supervisor.summary(folder, settings)
     if options.json:
-        _print_json(summary)
+        print_json(summary)
     else:
         print(f"{summary['run']}: {summary['state']}, step {summary['step']}: {summary['reason']}")
     return 0
@@ -250,21 +219,47 @@ def _stop(options: argparse.Namespace, settings: Settings) -> int:
 
 def _bench(options: argparse.Namespace, settings: Settings) -> int:
     raw = with_arguments(_source_settings(options, settings), options, settings)
-    return _print_found(options, *bench(options, with_overrides(raw, options.set), settings, progress_line()))
+    return print_found(options, *bench(options, with_overrides(raw, options.set), settings, progress_line()))
 
 
 def _score(options: argparse.Namespace, settings: Settings) -> int:
-    return _print_found(options, *score(options, settings))
+    return print_found(options, *score(options, settings))
 
 
-def _print_found(options: argparse.Namespace, document: dict[str, Any], lines: Sequence[str], code: int) -> int:
-    if options.json:
-        _print_json(document)
-    else:
-        print("\n".join(lines))
-    return code
+def _export(options: argparse.Namespace, settings: Settings) -> int:
+    return print_found(options, *export(options, settings))
 
 
-def _print_json(value: Any) -> None:
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False)
-    print(text.encode("utf-8", "replace").decode())  # data may hold lone surrogates, which no stream takes
+def _import(options: argparse.Namespace, settings: Settings) -> int:
+    return print_found(options, *import_run(options, settings))
+
+
+def _push(options: argparse.Namespace, settings: Settings) -> int:
+    return print_found(options, *push_run(options, settings))
+
+
+def _chat(options: argparse.Namespace, settings: Settings) -> int:
+    return print_found(options, *chat(options, settings))
+
+
+def _evaluate(options: argparse.Namespace, settings: Settings) -> int:
+    return print_found(options, *evaluate(options, settings, progress_line()))
+
+
+def _branch(options: argparse.Namespace, settings: Settings) -> int:
+    return print_found(options, *life_command.branch(options, settings, slow_progress()))
+
+
+def _found_by(function: Callable[[argparse.Namespace, Settings], life_command.Found]) -> Command:
+    """A command that prints what such a function finds."""
+    return lambda options, settings: print_found(options, *function(options, settings))
+
+
+_LIFE: dict[str, Command] = {
+    "resume": _found_by(life_command.resume),
+    "branch": _branch,
+    "cancel": _found_by(life_command.cancel),
+    "delete": _found_by(life_command.delete),
+    "queue": _found_by(life_command.queue),
+    "checkpoints": _found_by(life_command.checkpoints),
+}

@@ -6,7 +6,7 @@ import os
 import sys
 
 from grpo_studio import supervisor
-from grpo_studio.commands import progress_line
+from grpo_studio.command_output import progress_line
 from grpo_studio.config_files import read_preset
 from grpo_studio.errors import ConfigError, StudioError
 from grpo_studio.preflight import check

@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 import psutil
@@ -29,6 +29,8 @@ ASKED_FOR = 2.0
 """Seconds for which nvidia-smi's answer is good."""
 SERVER_GPUS = "GRPO_STUDIO_SERVER_GPUS"
 """Tells a worker, who sees the trainer's GPUs only, which ones its vLLM server gets."""
+CPU = "cpu"
+"""Stands in a claim for the whole machine where there is no GPU."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,20 @@ class _Gpu:
         return name == self.index or self.uuid.startswith(name)
 
 
+@dataclass(frozen=True)
+class Claim:
+    """What a run gets while it lives.
+
+    Args:
+        trainer, server: GPUs for its processes and for its vLLM server, by the names that CUDA is told.
+        devices: all of them by index, or CPU: no two runs that live at once have one in common.
+    """
+
+    trainer: tuple[str, ...]
+    server: tuple[str, ...]
+    devices: tuple[str, ...]
+
+
 def current_device() -> Device:
     """The first GPU that may be seen, else the CPU."""
     gpus = _installed_gpus()
@@ -67,8 +83,7 @@ def visible_gpus() -> list[str]:
 def trainer_devices(config: RunConfig) -> list[str]:
     """The GPUs of a run's processes on this machine: the first that no server of its own was promised."""
     gpus = _installed_gpus()
-    promised = {_index(name, gpus) for name in _promised_to_server(config)}
-    return [name for name in _visible_of(gpus) if _index(name, gpus) not in promised][: config.scale.processes]
+    return _of_trainer(config, _visible_of(gpus), gpus)
 
 
 def wrong_server_devices(config: RunConfig) -> list[str]:
@@ -100,27 +115,67 @@ def server_devices(config: RunConfig) -> list[str]:
     return [gpu for gpu in visible_gpus() if gpu not in taken][: config.rollout.tensor_parallel]
 
 
-def worker_environment(config: RunConfig | None = None) -> dict[str, str]:
+def claim(config: RunConfig, busy: Collection[str] = ()) -> Claim | None:
+    """The devices that a run gets when others hold those in `busy`; None when they are too few, or named ones are held.
+
+    On a CPU runs go one at a time. So they do when GPUs that were there just now cannot be seen: the driver hangs.
+    """
+    gpus = _installed_gpus()
+    visible = _visible_of(gpus)
+    if not visible:
+        return None if busy else Claim((), (), (CPU,))
+    taken = {_index(name, gpus) for name in busy}
+    free = [name for name in visible if _index(name, gpus) not in taken]
+    trainer, server = _of_trainer(config, free, gpus), _promised_to_server(config)
+    wanted = config.rollout.tensor_parallel if starts_server(config) else 0
+    if not server:
+        server = [name for name in free if name not in trainer][:wanted]
+    devices = [_index(name, gpus) for name in (*trainer, *server)]
+    if len(trainer) < config.scale.processes or len(server) < wanted:
+        return None
+    if not set(devices) <= {_index(name, gpus) for name in free}:
+        return None
+    return Claim(tuple(trainer), tuple(server), tuple(devices))
+
+
+def shortage(config: RunConfig) -> str | None:
+    """Why a run gets no devices here even when no other run holds any; None when it does."""
+    if claim(config) is not None:
+        return None
+    visible, server = visible_gpus(), config.rollout.tensor_parallel if starts_server(config) else 0
+    wants = f"{config.scale.processes + server} GPUs" + (f", {server} of them for its vLLM server" if server else "")
+    named = f" (rollout.server_devices names {config.rollout.server_devices})" if _promised_to_server(config) else ""
+    return f"it needs {wants}{named}, and this machine shows {', '.join(visible)}; start it where there are more"
+
+
+def worker_environment(config: RunConfig | None = None, claimed: Claim | None = None) -> dict[str, str]:
     """Variables that a run's worker wants: a GPU for each of its processes; on a CPU what measured faster.
 
     A trainer that sees several GPUs in one process would use torch's DataParallel, which TRL refuses.
 
     Args:
         config: None stands for the defaults: one process.
+        claimed: what the run holds; None: what it would get if it were alone.
     """
     config = config or RunConfig()
     if not visible_gpus():
         return dict(CPU_ENVIRONMENT)
-    environment = {VISIBLE: ",".join(trainer_devices(config)), "VLLM_NO_USAGE_STATS": "1"}
+    trainer = trainer_devices(config) if claimed is None else claimed.trainer
+    environment = {VISIBLE: ",".join(trainer), "VLLM_NO_USAGE_STATS": "1"}
     if VISIBLE not in os.environ:  # the indices are nvidia-smi's, and CUDA by itself counts in another order
         environment["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
-    if server := server_devices(config):
+    if server := server_devices(config) if claimed is None else claimed.server:
         environment[SERVER_GPUS] = ",".join(server)
     return environment
 
 
 def _promised_to_server(config: RunConfig) -> list[str]:
     return names_in(config.rollout.server_devices or "") if starts_server(config) else []
+
+
+def _of_trainer(config: RunConfig, names: Sequence[str], gpus: Sequence[_Gpu]) -> list[str]:
+    promised = {_index(name, gpus) for name in _promised_to_server(config)}
+    return [name for name in names if _index(name, gpus) not in promised][: config.scale.processes]
 
 
 def _index(name: str, gpus: Sequence[_Gpu]) -> str:

@@ -67,5 +67,9 @@ class StoreError(StudioError, OSError):
     """A run folder or its database cannot be written or read."""
 
 
+class DiskFullError(StoreError):
+    """A disk has too little room left; the message names it, what is free and what is needed."""
+
+
 class PortTakenError(StudioError, OSError):
     """The address for the app is in use."""

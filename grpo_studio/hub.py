@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from grpo_studio.errors import ConfigError, DataError, ModelError
-from grpo_studio.hub_asking import Kind, ask_about, limit_waiting
+from grpo_studio.hub_asking import TIMEOUT_SECONDS, Kind, ask_about, limit_waiting
 from grpo_studio.shown import shown
 
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")
@@ -69,6 +70,16 @@ def _facts(info: Any, repo_id: str, kind: Kind) -> RepoFacts:
         parameters=total if isinstance(total, int) else None,
         download_bytes=_bytes_of(files, model_downloads(files) if kind == "model" else tuple(files)),
     )
+
+
+def is_public(repo_id: str, kind: Kind) -> bool:
+    """Whether somebody without a token may look at a repository; False too when the Hub does not say."""
+    from huggingface_hub import HfApi
+
+    try:
+        return not HfApi(token=False).repo_info(repo_id, repo_type=kind, timeout=TIMEOUT_SECONDS).private
+    except Exception:  # the boundary to the Hub's libraries: what is not known to be public is not
+        return False
 
 
 def require_readable(repo_id: str, kind: Kind, revision: str | None = None) -> None:
@@ -145,8 +156,12 @@ def cached_file(repo_id: str, name: str, revision: str | None) -> Path | None:
     return Path(found) if isinstance(found, str) else None
 
 
-def require_writable(repo_id: str) -> None:
-    """Make the private repository that the final weights go to, unless it is there.
+def require_writable(repo_id: str, private: bool = True, instead: str = "leave report.hub_repo empty") -> bool:
+    """Make the repository that weights go to, unless it is there; returns whether it was made just now.
+
+    Args:
+        private: who may see a repository that is made; one that is there stays as it is.
+        instead: what else could be done when the Hub cannot be reached.
 
     Raises:
         ConfigError: the Hub cannot be reached, or the token may not write there.
@@ -156,34 +171,63 @@ def require_writable(repo_id: str) -> None:
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError
 
     try:
-        HfApi().create_repo(repo_id, private=True, exist_ok=True)
+        made = _made(repo_id, private)
         HfApi().auth_check(repo_id, write=True)  # one that is there may be another's
     except HFValidationError as error:
         raise ConfigError(f"{repo_id!r} is no Hub id; give owner/name") from error
     except HfHubHTTPError as error:
+        if error.response.status_code == 401:
+            raise ConfigError(
+                f"the Hub does not know the token (pushing to {repo_id}); set HF_TOKEN to a valid one"
+            ) from error
         reason = shown(str(error), 150)
         raise ConfigError(f"the Hub refuses to make {repo_id}: {reason}; set HF_TOKEN to one that may write") from error
     except (httpx.HTTPError, OSError) as error:
         name = type(error).__name__
-        raise ConfigError(
-            f"cannot reach the Hub for {repo_id} ({name}); check the network, or leave report.hub_repo empty"
-        ) from error
+        raise ConfigError(f"cannot reach the Hub for {repo_id} ({name}); check the network, or {instead}") from error
+    return made
+
+
+def _made(repo_id: str, private: bool) -> bool:
+    from huggingface_hub import HfApi
+    from huggingface_hub.errors import HfHubHTTPError
+
+    try:
+        HfApi().create_repo(repo_id, private=private, exist_ok=False)
+    except HfHubHTTPError as error:
+        if error.response.status_code != 409:  # conflict: it is there
+            raise
+        return False
+    return True
+
+
+def remove_repo(repo_id: str) -> bool:
+    """Take back a repository that was made just now and has nothing in it yet; whether that was done."""
+    from huggingface_hub import HfApi
+
+    try:
+        HfApi().delete_repo(repo_id)
+    except Exception:  # the boundary to the Hub's libraries: what led here is told, and this is tidying up after it
+        return False
+    return True
 
 
 def push_folder(folder: Path, repo_id: str) -> str:
-    """Upload a folder's files to a repository; returns the address of the commit.
+    """Upload a folder's files to a repository, all or none; returns the address of the commit.
 
     Raises:
         ModelError: the Hub cannot be reached or refuses them.
     """
     from huggingface_hub import HfApi
+    from huggingface_hub.utils.tqdm import disable_progress_bars
 
     limit_waiting(None)
+    disable_progress_bars()
     try:
-        commit = HfApi().upload_folder(repo_id=repo_id, folder_path=folder, commit_message="Train with GRPO Studio")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what the Hub finds odd in a card is no reason to fail
+            commit = HfApi().upload_folder(repo_id=repo_id, folder_path=folder, commit_message="Train with GRPO Studio")
     except Exception as error:  # the boundary to the Hub's libraries: a finished run stays finished
         reason = shown(str(error), 150)
-        raise ModelError(
-            f"cannot push {folder} to {repo_id}: {reason}; push it by `hf upload {repo_id} {folder}`"
-        ) from error
+        raise ModelError(f"cannot push to {repo_id}: {reason}; push the run again by `push`") from error
     return str(commit.commit_url)

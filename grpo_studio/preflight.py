@@ -11,6 +11,7 @@ from grpo_studio.config import RunConfig
 from grpo_studio.data_scan import ScanReport
 from grpo_studio.engine_preflight import machine_problems
 from grpo_studio.errors import StudioError
+from grpo_studio.limit_checks import limit_problems
 from grpo_studio.looks import Look, Seen, WholeLook
 from grpo_studio.model_preflight import model_problems
 from grpo_studio.problem import Problem, problem_of
@@ -102,6 +103,7 @@ def _world_problems(config: RunConfig, settings: Settings, seen: Seen, notes: li
     if config.model.attn_implementation == "flash_attention_2" and find_spec("flash_attn") is None:
         yield Problem("model.attn_implementation", "the package flash-attn is not installed", "install it, or use sdpa")
     yield from machine_problems(config, settings, notes)
+    yield from limit_problems(config, notes)
     checked = check_rewards(config, settings, seen.samples)
     told = {problem.field for problem in model}
     told |= set(OF_THE_MODEL) if told & set(OF_THE_MODEL) else set()

@@ -33,6 +33,21 @@ def is_alive(pid: int, started: str) -> bool:
     return start_token(pid) == started
 
 
+def is_of_this_boot(started: str) -> bool:
+    """Whether a process that began as `started` can still run: the machine was not started anew since."""
+    return not BOOT_ID.exists() or started.startswith(f"{BOOT_ID.read_text().strip()}:")
+
+
+def began_before(pid: int, started: str) -> bool:
+    """Whether a process is older than one that began as `started` in this boot; also when it is dead."""
+    token = start_token(pid)
+    return token is None or _moment(token) < _moment(started)
+
+
+def _moment(token: str) -> float:
+    return float(token.rpartition(":")[2])
+
+
 def _creation_time(pid: int) -> str | None:
     try:
         process = psutil.Process(pid)

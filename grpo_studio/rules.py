@@ -16,6 +16,7 @@ from grpo_studio.config import RunConfig
 from grpo_studio.data.sources import is_made
 from grpo_studio.declaration import fields_of, value_at
 from grpo_studio.engine_rules import combination_problems
+from grpo_studio.evaluation_passing import passing_problems
 from grpo_studio.naming import nearest_names
 from grpo_studio.problem import Problem
 from grpo_studio.rollout_checks import rollout_problems
@@ -72,6 +73,7 @@ def cross_field_problems(config: RunConfig) -> Iterator[Problem]:
     yield from scale_problems(config)
     yield from rollout_problems(config)
     yield from _data_rules(config)
+    yield from passing_problems(config)
 
 
 def _not_yet(config: RunConfig) -> Iterator[Problem]:

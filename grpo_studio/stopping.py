@@ -15,10 +15,14 @@ class StoppedEarlyError(BaseException):
 
 @dataclass
 class StopFlag:
-    """Set by the worker's signal handler; the trainer looks at it after each step."""
+    """Set by the worker's signal handler; the trainer looks at it after each step.
+
+    `reason` is why the trainer stopped by itself; empty when it was asked to.
+    """
 
     requested: bool = False
     training: bool = False
+    reason: str = ""
 
     def request(self) -> None:
         """Ask for a stop; asking again changes nothing.
@@ -35,8 +39,9 @@ class StopFlag:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The last step of an attempt, and whether it was stopped on request or paused itself (then why)."""
+    """How an attempt ended: all steps done, stopped (on request, or for `reason`), or paused for what `paused` says."""
 
     step: int
     stopped: bool = False
     paused: str | None = None
+    reason: str = ""

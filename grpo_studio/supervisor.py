@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from grpo_studio import dispatcher
+from grpo_studio import dispatcher, run_facts, run_lock
 from grpo_studio.catalog import BUILTIN_MODELS, fetch, locate
 from grpo_studio.config import RunConfig
 from grpo_studio.data import kind_of
@@ -15,16 +15,19 @@ from grpo_studio.errors import StoreError, StudioError
 from grpo_studio.job_queue import JobQueue
 from grpo_studio.progress import Progress
 from grpo_studio.reward_models import with_whole_path
-from grpo_studio.run_state import RunFacts, RunState, derive
+from grpo_studio.run_facts import facts_of, state_of
+from grpo_studio.run_state import RunState
 from grpo_studio.settings import Settings
 from grpo_studio.store.folder import RunFolder, create_run, write_whole
-from grpo_studio.store.reader import RunReader, newest_attempt
-from grpo_studio.store.records import AttemptStart
+from grpo_studio.store.reader import newest_attempt
 from grpo_studio.store.writer import RunWriter
-from grpo_studio.worker_process import is_running, signal_worker
+from grpo_studio.worker_process import signal_worker
+
+__all__ = ["facts_of", "state_of", "stop", "submit", "summary", "wait_until_ended", "with_whole_paths", "withdraw"]
 
 NOTED_WITHIN = 3.0
 """Seconds that a dispatcher is given to note how a dead worker ended."""
+NOT_IN_THE_QUEUE = "was begun, and is in no queue of this home folder"
 
 
 def submit(
@@ -70,12 +73,10 @@ def stop(folder: RunFolder, settings: Settings) -> None:
 
     The worker finishes its step and saves a checkpoint; the dispatcher kills its process group after a grace period.
     """
-    if JobQueue(settings.queue_path).remove(folder.path, only_waiting=True):
-        writer = RunWriter(folder.database, attempt=newest_attempt(folder.database).attempt)
-        writer.event("run_stopped", "taken out of the queue before it began")
-        writer.close()
+    state = state_of(folder)
+    if state.state == "queued" and withdraw(folder, settings):
         return
-    if state_of(folder).ended:
+    if state.ended:
         return
     if not folder.stop_request.exists():
         write_whole(folder.stop_request, str(time.time()))
@@ -83,62 +84,48 @@ def stop(folder: RunFolder, settings: Settings) -> None:
     dispatcher.ensure_running(settings)
 
 
-def facts_of(folder: RunFolder) -> RunFacts:
-    """What the disk and the process table say about a run's newest attempt."""
-    process = folder.process()
-    alive = is_running(process)  # before the events: a worker that ends in between has told its end by then
-    trouble = ""
+def summary(folder: RunFolder, settings: Settings) -> dict[str, Any]:
+    """A run in brief, as `run_facts.summary`, with its `place` in the queue: 1 is the next one, None does not wait."""
+    found = run_facts.summary(folder)
+    place, told = None, ""
+    if found["state"] == "queued":
+        place, told = _place(folder, settings)
+    return found | {"place": place, "reason": told or found["reason"]}
+
+
+def _place(folder: RunFolder, settings: Settings) -> tuple[int | None, str]:
+    """The place of a run that says that it waits, and what is wrong with that, if anything."""
     try:
-        with RunReader(folder.database) as reader:
-            events = reader.events()
-            step = reader.last_step()
-            began = reader.newest_attempt()
+        jobs = JobQueue(settings.queue_path).jobs()
     except StoreError as error:
-        events, step, trouble, began = [], 0, str(error), AttemptStart(process.attempt if process else 1)
-    newest = [event for event in events if event.attempt == began.attempt]
-    if process is not None and process.attempt != began.attempt:  # that of an earlier life
-        process, alive = None, False
-    return RunFacts(
-        events=[(event.kind, event.message) for event in newest],
-        started=process is not None,
-        alive=alive,
-        stop_requested=folder.stop_request.exists(),
-        step=step,
-        exit_code=process.exit_code if process else None,
-        signal=process.signal if process else None,
-        checkpoint=next((event.message for event in reversed(events) if event.kind == "checkpoint_saved"), None),
-        from_step=began.from_step,
-        trouble=trouble,
-    )
+        return None, str(error)
+    waiting = [job.run_dir for job in jobs if job.taken is None]
+    if folder.path in waiting:
+        return waiting.index(folder.path) + 1, ""
+    if any(job.run_dir == folder.path for job in jobs):  # taken, and its worker is being started
+        return None, ""
+    return None, f"{NOT_IN_THE_QUEUE}; put it there: resume {folder.run_id}"
 
 
-def state_of(folder: RunFolder) -> RunState:
-    """The state of a run, as `run_state.derive` says."""
-    return derive(facts_of(folder))
+def withdraw(folder: RunFolder, settings: Settings) -> bool:
+    """Take a run that waits out of the queue; it is stopped then. False when it has been started, or did not wait.
 
-
-def summary(folder: RunFolder) -> dict[str, Any]:
-    """A run in brief, in the shape that `train` and `show` print as JSON."""
-    facts = facts_of(folder)
-    state = derive(facts)
-    groups, completions, metrics = 0, 0, {}
-    try:
-        with RunReader(folder.database) as reader:
-            groups, completions = reader.counts()
-            metrics = reader.last_metrics()
-    except StoreError:
-        pass
-    return {
-        "run": folder.run_id,
-        "state": state.state,
-        "step": facts.step,
-        "steps": folder.config().algorithm.steps,
-        "reason": state.reason,
-        "groups": groups,
-        "completions": completions,
-        "metrics": metrics,
-        "folder": str(folder.path),
-    }
+    Raises:
+        StoreError: the queue or the run cannot be written.
+    """
+    queue = JobQueue(settings.queue_path)
+    waited = queue.remove(folder.path, only_waiting=True)
+    if not waited and queue.has(folder.path):
+        return False
+    with run_lock.held(folder, run_lock.PATIENCE) as mine:
+        if not mine or state_of(folder).state != "queued":
+            return False
+        began = newest_attempt(folder.database)
+        onward = f"went on after step {began.from_step}" if began.from_step else "began"
+        writer = RunWriter(folder.database, attempt=began.attempt)
+        writer.event("run_stopped", f"taken out of the queue before it {onward}")
+        writer.close()
+    return True
 
 
 def wait_until_ended(folder: RunFolder, settings: Settings, poll: float = 0.5) -> RunState:
@@ -149,7 +136,7 @@ def wait_until_ended(folder: RunFolder, settings: Settings, poll: float = 0.5) -
     while not (state := state_of(folder)).ended:
         time.sleep(poll)
     queue, deadline = JobQueue(settings.queue_path), time.monotonic() + NOTED_WITHIN
-    while time.monotonic() < deadline and any(job.run_dir == folder.path for job in queue.jobs()):
+    while time.monotonic() < deadline and queue.has(folder.path):
         time.sleep(0.1)
         state = state_of(folder)
     return state

@@ -9,13 +9,17 @@ from __future__ import annotations
 
 import os
 import signal
+import sqlite3
 import sys
-import traceback
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
+from grpo_studio import run_lock
 from grpo_studio.errors import StudioError
+from grpo_studio.exit_codes import ANOTHER_WORKER
 from grpo_studio.hub_use import needs_hub
 from grpo_studio.rank_process import STOPPED_EARLY, leave_word
 from grpo_studio.ranks import LAUNCHER, launch
@@ -23,12 +27,16 @@ from grpo_studio.settings import Settings
 from grpo_studio.stopping import Outcome, StopFlag, StoppedEarlyError
 from grpo_studio.store.folder import ProcessRecord, RunFolder
 from grpo_studio.store.reader import newest_attempt
+from grpo_studio.store.reserve import set_aside
 from grpo_studio.store.silent_writer import SilentWriter
 from grpo_studio.store.writer import RunWriter
 from grpo_studio.verifiers.lifeline import die_with_parent
+from grpo_studio.worker_end import Ending, ending_by, ending_of, not_recorded, tell
 from grpo_studio.worker_process import record_of
 
 TORN_DOWN = 128 + signal.SIGTERM
+LOCKED_WITHIN = 10.0
+"""Seconds for which a worker waits for the run's lock: who starts it holds it for a moment."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -41,33 +49,48 @@ def main(arguments: list[str] | None = None) -> int:
     launcher = os.environ.get(LAUNCHER)
     if launcher is not None:
         die_with_parent(int(launcher))
-    attempt = newest_attempt(folder.database).attempt
-    process = folder.process()
-    if process is None or process.attempt != attempt:  # the starter notes it too, unless it died just then
-        process = record_of(os.getpid(), attempt)
-        folder.write_process(process)
-    if launcher is not None:
-        return _rank(folder, process)
-    if _world_size(folder) > 1:
-        _leave(launch(folder, process.attempt))  # at once: a thread may still wait for another machine
-    writer = RunWriter(folder.database, attempt=process.attempt)
     try:
-        return _attempt(folder, writer)
+        lock = None if launcher else run_lock.acquire(folder, LOCKED_WITHIN)  # until this process ends
+        process = _noted(folder) if launcher or lock else None
+        if process is None:
+            print("another worker has this run, or is about to: this one leaves it alone", file=sys.stderr)
+            return ANOTHER_WORKER
+        if launcher is not None:
+            return _rank(folder, process)
+        if _world_size(folder) > 1:
+            _leave(launch(folder, process.attempt))  # at once: a thread may still wait for another machine
+        writer = RunWriter(folder.database, attempt=process.attempt)
+    except (OSError, sqlite3.Error) as error:
+        return not_recorded(error, folder)
+    try:
+        return tell(_attempt(folder, writer), writer, folder)
     finally:
         writer.close()
 
 
-def _attempt(folder: RunFolder, writer: RunWriter) -> int:
+def _noted(folder: RunFolder) -> ProcessRecord | None:
+    """What process.json says of this worker; it is noted by its starter too, unless that died just then.
+
+    None when it names another worker of the same attempt.
+    """
+    attempt = newest_attempt(folder.database).attempt
+    process, own = folder.process(), record_of(os.getpid(), attempt)
+    if process is None or process.attempt != attempt:
+        process = own
+        folder.write_process(process)
+    elif LAUNCHER not in os.environ and (process.pid, process.started) != (own.pid, own.started):
+        return None
+    return process
+
+
+def _attempt(folder: RunFolder, writer: RunWriter) -> Ending:
     try:
-        outcome = _run(folder, writer)
+        set_aside(folder.path)
+        return ending_of(_run(folder, writer))
     except StoppedEarlyError:
-        writer.event("run_stopped", STOPPED_EARLY)
-        return 0
+        return Ending("run_stopped", STOPPED_EARLY)
     except BaseException as error:
-        writer.event("run_failed", _told(error), level="error")
-        return 1
-    _tell_end(writer, outcome)
-    return 0
+        return ending_by(error, folder)
 
 
 def _rank(folder: RunFolder, process: ProcessRecord) -> int:
@@ -75,14 +98,20 @@ def _rank(folder: RunFolder, process: ProcessRecord) -> int:
     records = os.environ["LOCAL_RANK"] == "0"
     writer = RunWriter(folder.database, process.attempt) if records else SilentWriter(process.attempt)
     try:
-        outcome = _run(folder, writer)
+        if records:
+            set_aside(folder.path)
+        ending = ending_of(_run(folder, writer))
     except StoppedEarlyError:
         leave_word(STOPPED_EARLY, stopped=True)
         _leave(TORN_DOWN)
     except BaseException as error:
-        leave_word(_told(error))
+        ending = ending_by(error, folder)
+        if records and ending.kind == "run_paused":  # here, since a last word says of a failure alone
+            tell(ending, writer, folder)
+        with suppress(OSError):
+            leave_word(ending.message)
         _leave(1)  # at once: on the way out it could wait for ranks that wait for it
-    _tell_end(writer, outcome)
+    tell(ending, writer, folder)
     writer.close()
     from grpo_studio.training.torchrun import leave_group
 
@@ -107,7 +136,8 @@ def _run(folder: RunFolder, writer: RunWriter) -> Outcome:
         os.environ["HF_HUB_OFFLINE"] = "1"  # nothing of this run is there: no library shall wait for it
     from grpo_studio.training.session import Session
 
-    return Session(config, settings, folder, writer, stop).run()
+    outcome = Session(config, settings, folder, writer, stop).run()
+    return replace(outcome, reason=stop.reason)
 
 
 def _world_size(folder: RunFolder) -> int:
@@ -115,34 +145,6 @@ def _world_size(folder: RunFolder) -> int:
         return folder.config().world_size
     except StudioError:  # the attempt meets it again and tells it
         return 1
-
-
-def _tell_end(writer: RunWriter, outcome: Outcome) -> None:
-    if outcome.paused is not None:
-        writer.event("run_paused", outcome.paused, level="error")
-    elif outcome.stopped:
-        writer.event("run_stopped", f"stopped on request after step {outcome.step}")
-    else:
-        writer.event("run_finished", f"all {outcome.step} steps done")
-
-
-def _told(error: BaseException) -> str:
-    """One line about what ended an attempt; the log gets all of it."""
-    if isinstance(error, StudioError):
-        print(f"error: {error}", file=sys.stderr)
-        return str(error)
-    traceback.print_exc()
-    return _one_line(error)
-
-
-def _one_line(error: BaseException) -> str:
-    text = " ".join(str(error).split())
-    hint = (
-        "; use a smaller memory.micro_batch or a shorter completion"
-        if type(error).__name__ == "OutOfMemoryError"
-        else ""
-    )
-    return f"{type(error).__name__}: {text[:400]}{hint}" if text else type(error).__name__
 
 
 def _leave(code: int) -> NoReturn:

@@ -9,8 +9,9 @@ this process to the server, with a cache and a home of their own, so a test call
 
 The metadata of a gated repository are public, as on the Hub; its files want a token (`hub.log_in()`). A private one
 cannot be told from one that is missing. `hub.fault = "down"` breaks off every connection, `"hang"` never answers, a
-number is the status of every answer, bytes are what the API says to all. `hub.asked` lists requests, `hub.sent` counts the bytes of files. `hub.env` is
-the environment for a child process.
+number is the status of every answer, bytes are what the API says to all. `hub.asked` lists requests, `hub.sent` counts
+the bytes of files. `hub.env` is the environment for a child process. With the token repositories of alice can be made,
+uploaded to and deleted (`hub_uploads`); `hub.broken["commit"] = 500` lets one kind of request fail.
 
 PYTEST_DONT_REWRITE: it may be imported before pytest is told of it as a plugin.
 """
@@ -28,6 +29,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
+import hub_uploads
 import pytest
 
 TOKEN = "hf_aTokenOfTheStandIn"
@@ -65,6 +67,7 @@ class HubStandIn:
         self.fault: str | int | bytes | None = None
         self.asked: list[str] = []
         self.sent = 0
+        self.broken: dict[str, int] = {}
         self.closing = threading.Event()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
@@ -113,13 +116,18 @@ def _handler(hub: HubStandIn) -> type[BaseHTTPRequestHandler]:
             else:
                 self._answer()
 
-        do_HEAD = do_POST = do_GET
+        do_HEAD = do_POST = do_DELETE = do_GET
 
         def _answer(self) -> None:
             parts, query = urlsplit(self.path), parse_qs(urlsplit(self.path).query)
             steps = [unquote(step) for step in parts.path.strip("/").split("/")]
             if self.headers.get("Authorization") not in (None, f"Bearer {TOKEN}"):
                 self._refuse(401, None, "Invalid credentials in Authorization header")
+            elif hub_uploads.asks_for_one(steps):
+                length = int(self.headers.get("Content-Length", 0))
+                may = self.headers.get("Authorization") == f"Bearer {TOKEN}"
+                status, answer = hub_uploads.answer(hub, self.command, steps, self.rfile.read(length), may)
+                self._say(status, answer)
             elif steps[0] == "api" and steps[1] in ("models", "datasets"):
                 kind = steps[1].removesuffix("s")
                 if len(steps) == 2:

@@ -11,6 +11,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -128,7 +129,10 @@ class PlayProcess:
                 for said in known.sides:
                     if not said.done:
                         said.done, said.error = True, self.message or "the chat was closed"
-        self._words.close()
+        for pipe in (self._child.stdin, self._child.stdout, self._words):
+            with suppress(OSError):  # what was still to be sent to it
+                if pipe is not None:
+                    pipe.close()
 
     def _take(self, told: Mapping[str, Any]) -> None:
         with self._lock:

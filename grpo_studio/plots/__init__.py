@@ -5,6 +5,7 @@ A figure is a plain `{"data": [...], "layout": {...}}`: plotly validates it in t
 of its theme. Numbers are finite or None. `uirevision` is the run, so a zoom outlives every redraw.
 """
 
+from grpo_studio.plots.attempts import with_attempts
 from grpo_studio.plots.figure import Figure
 from grpo_studio.plots.groups import advantage_figure, group_mix_figure
 from grpo_studio.plots.memory import memory_figure
@@ -24,4 +25,5 @@ __all__ = [
     "reward_figure",
     "sampler_figure",
     "time_figure",
+    "with_attempts",
 ]

@@ -29,7 +29,15 @@ from grpo_studio.queries.steps import (
     step_seconds,
     steps,
 )
-from grpo_studio.queries.texts import EVENTS, LONG_TEXT, SHORT_TEXT, count_events, full_text, recent_events
+from grpo_studio.queries.texts import (
+    EVENTS,
+    LONG_TEXT,
+    SHORT_TEXT,
+    count_events,
+    full_text,
+    held_out_prompts,
+    recent_events,
+)
 from grpo_studio.queries.totals import Totals
 
 __all__ = [
@@ -55,6 +63,7 @@ __all__ = [
     "group",
     "group_range",
     "groups_of_step",
+    "held_out_prompts",
     "last_steps",
     "metric_names",
     "metrics",

@@ -27,3 +27,13 @@ def recent_events(reader: RunReader, after: int = 0) -> list[Event]:
 def count_events(reader: RunReader) -> int:
     """How many events there are in all."""
     return int(reader.rows("SELECT count(*) FROM event")[0][0])
+
+
+def held_out_prompts(reader: RunReader, most: int) -> list[str]:
+    """The first held-out questions of the run as they were asked, each once."""
+    rows = reader.rows(
+        "SELECT DISTINCT substr(prompt, 1, ?) FROM (SELECT prompt FROM prompt_group WHERE split = 'eval' "
+        "ORDER BY attempt, step, id LIMIT ?)",
+        (LONG_TEXT, most),
+    )
+    return [str(row[0]) for row in rows]

@@ -9,6 +9,7 @@ import secrets
 import shutil
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -16,8 +17,10 @@ from pydantic import ValidationError
 
 from grpo_studio.config import RunConfig
 from grpo_studio.config_files import dump_config, read_config_file
+from grpo_studio.disk import is_disk_full
 from grpo_studio.errors import ConfigError, RunNotFoundError, StoreError
 from grpo_studio.naming import nearest_names
+from grpo_studio.store.reserve import give_up
 from grpo_studio.store.writer import RunWriter
 
 RUN_ID = re.compile(r"[a-z0-9][a-z0-9-]{0,99}")
@@ -132,14 +135,26 @@ class RunFolder:
             raise StoreError(f"cannot read {self.process_path}: {error}") from error
 
     def write_process(self, record: ProcessRecord) -> None:
-        write_whole(self.process_path, json.dumps(asdict(record)))
+        text = json.dumps(asdict(record))
+        try:
+            write_whole(self.process_path, text)
+        except OSError as error:
+            if not is_disk_full(error):
+                raise
+            give_up(self.path)
+            write_whole(self.process_path, text)
 
     def record_exit(self, returncode: int) -> None:
         """Note how the worker ended; a negative return code is the signal that killed it."""
         record = self.process()
         if record is not None:
             ended = replace(record, exit_code=returncode, signal=-returncode if returncode < 0 else None)
-            self.write_process(ended)
+            try:
+                self.write_process(ended)
+            except OSError as error:
+                if not is_disk_full(error):
+                    raise
+                _overwrite(self.process_path, json.dumps(asdict(ended)))
 
     def size_on_disk(self) -> int:
         """Bytes of all files below the folder."""
@@ -218,7 +233,18 @@ def slug(text: str) -> str:
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
-    """Write a file so that a reader sees the old or the new content, never half of it."""
+    """Write a file so that a reader sees the old or the new content, never half of it; on an error nothing is left."""
     aside = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(2)}")
-    aside.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
-    aside.replace(path)
+    try:
+        aside.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
+        aside.replace(path)
+    except BaseException:
+        with suppress(OSError):
+            aside.unlink(missing_ok=True)
+        raise
+
+
+def _overwrite(path: Path, text: str) -> None:
+    """Put a short text in place of what a file holds, in one write into the room that it has: the disk is full."""
+    with path.open("r+b", buffering=0) as file:
+        file.write(text.encode().ljust(os.fstat(file.fileno()).st_size))

@@ -12,6 +12,7 @@ from typing import Any, Self
 
 from grpo_studio.errors import StoreError
 from grpo_studio.store.records import AttemptStart
+from grpo_studio.store.salvage import is_unreadable, known_recovered, salvaged
 from grpo_studio.store.schema import ATTEMPTS_SINCE, open_for_reading
 
 
@@ -45,11 +46,15 @@ class Span:
 
 
 class RunReader:
-    """A read-only view of one run.db; safe beside its writer. Use as a context manager."""
+    """A read-only view of one run.db; safe beside its writer. Use as a context manager.
+
+    Of a damaged file it shows what is whole (`salvage`); its last event then says what is lost.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._db = open_for_reading(path)
+        self._recovered = False
+        self._db = self._opened()
         self._spans: tuple[Span, ...] | None = None
 
     def __enter__(self) -> Self:
@@ -58,16 +63,34 @@ class RunReader:
     def __exit__(self, *exc: object) -> None:
         self._db.close()
 
+    def _opened(self) -> sqlite3.Connection:
+        known = known_recovered(self.path)
+        if known is not None:
+            self._recovered = True
+            return open_for_reading(known)
+        try:
+            return open_for_reading(self.path)
+        except StoreError as error:
+            if error.__cause__ is None or not is_unreadable(error.__cause__):
+                raise
+            self._recovered = True
+            return salvaged(self.path, error.__cause__)
+
     def rows(self, statement: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """Run one SELECT.
+        """Run one SELECT. Of a file that turns out to be damaged all that is whole is read, from now on.
 
         Raises:
-            StoreError: the file is damaged or locked for too long.
+            StoreError: the file is locked for too long, or not even its bytes can be read.
         """
         try:
             return self._db.execute(statement, parameters).fetchall()
-        except sqlite3.Error as error:
-            raise StoreError(f"cannot read {self.path}: {error}") from error
+        except (sqlite3.Error, UnicodeDecodeError) as error:
+            if self._recovered or not is_unreadable(error):
+                raise StoreError(f"cannot read {self.path}: {error}") from error
+            self._db.close()
+            self._recovered, self._spans = True, None
+            self._db = salvaged(self.path, error)
+        return self.rows(statement, parameters)
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
@@ -76,7 +99,8 @@ class RunReader:
         try:
             yield
         finally:
-            self.rows("COMMIT")
+            if self._db.in_transaction:  # not when damage was met within
+                self.rows("COMMIT")
 
     def cursor(self) -> Cursor:
         return Cursor(*(self._newest(table) for table in ("metric", "prompt_group", "event", "memory_sample")))
@@ -92,7 +116,7 @@ class RunReader:
             (after, limit),
         )
         return [
-            Event(row_id, attempt, ts, level, kind, message, None if data is None else json.loads(data))
+            Event(row_id, attempt, ts, level, kind, message, _data(data))
             for row_id, attempt, ts, level, kind, message, data in found
         ]
 
@@ -162,6 +186,14 @@ class RunReader:
                     (split, span.attempt, span.before),
                 )[0][0]
         return int(groups), int(everything) - int(others)
+
+
+def _data(text: str | None) -> dict[str, Any] | None:
+    """What an event holds beside its message; None also when it was damaged on the disk."""
+    try:
+        return None if text is None else json.loads(text)
+    except ValueError:
+        return None
 
 
 def current(reader: RunReader, table: str = "") -> str:

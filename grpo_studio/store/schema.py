@@ -94,7 +94,7 @@ def open_for_reading(path: Path) -> sqlite3.Connection:
     try:
         connection = sqlite3.connect(f"file:{_uri_path(path)}?mode=ro", uri=True, timeout=10, check_same_thread=False)
         connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:  # the latter by a message that quotes a damaged schema
         raise StoreError(f"cannot read {path}: {error}") from error
     return connection
 

@@ -34,10 +34,11 @@ class RunWriter:
         self._db.execute("BEGIN IMMEDIATE")
         try:
             yield
+            self._db.execute("COMMIT")
         except BaseException:
-            self._db.execute("ROLLBACK")
+            if self._db.in_transaction:  # a full disk has rolled it back already
+                self._db.execute("ROLLBACK")
             raise
-        self._db.execute("COMMIT")
 
     def metrics(self, step: int, values: Mapping[str, float | None]) -> None:
         """Record metrics of a step; what is not finite is stored as NULL."""

@@ -22,7 +22,15 @@ def grpo_arguments(config: RunConfig, output_dir: Path) -> GRPOConfig:
     Raises:
         ConfigError: TRL or transformers refuses them.
     """
-    settings = {
+    try:
+        return GRPOConfig(**grpo_settings(config, output_dir))
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"TRL refuses these settings: {' '.join(str(error).split())}; change them") from error
+
+
+def grpo_settings(config: RunConfig, output_dir: Path) -> dict[str, Any]:
+    """The same settings as plain values by TRL's names."""
+    return {
         **_algorithm(config),
         **_process(config),
         **_rollout(config),
@@ -30,10 +38,6 @@ def grpo_arguments(config: RunConfig, output_dir: Path) -> GRPOConfig:
         **sharding_arguments(config.scale, config.memory),
         **config.algorithm.extra,
     }
-    try:
-        return GRPOConfig(**settings)
-    except (TypeError, ValueError) as error:
-        raise ConfigError(f"TRL refuses these settings: {' '.join(str(error).split())}; change them") from error
 
 
 def _algorithm(config: RunConfig) -> dict[str, Any]:
@@ -108,7 +112,7 @@ def _output(config: RunConfig, output_dir: Path) -> dict[str, Any]:
         "output_dir": str(output_dir),
         "save_strategy": "steps" if checkpoint.every else "no",
         "save_steps": checkpoint.every or config.algorithm.steps,
-        "save_total_limit": checkpoint.keep,
+        "save_on_each_node": config.scale.machines > 1,  # each machine has a run of its own, and resumes from it
         "logging_steps": 1,
         "logging_nan_inf_filter": False,
         "disable_tqdm": True,

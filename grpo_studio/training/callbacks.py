@@ -1,16 +1,20 @@
-"""What happens between the trainer's steps: begin, stop or pause, score the held-out rows, note checkpoints."""
+"""What happens between the trainer's steps: begin, stop (also at a limit) or pause, score held-out rows, save."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torch
+from accelerate.utils import broadcast_object_list
 from transformers import TrainerCallback
 
 from grpo_studio.config import RunConfig
 from grpo_studio.stopping import StopFlag
+from grpo_studio.store.folder import RunFolder
 from grpo_studio.training.evaluation import HeldOut
+from grpo_studio.training.limits import LimitWatch
 from grpo_studio.training.phases import PhaseClock
 from grpo_studio.training.recorder import Recorder
 from grpo_studio.training.trainer import StudioTrainer
@@ -39,9 +43,12 @@ class StepCallback(TrainerCallback):
         self._held_out = held_out
         self._abstentions = abstentions
         self._begin = begin
+        self._limits: LimitWatch | None = None
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         self._begin()
+        if self._trainer.accelerator.is_main_process:
+            self._limits = LimitWatch(self._config, RunFolder(Path(args.output_dir).parent).database)
 
     def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         self._clock.enter("optimizer")
@@ -50,7 +57,7 @@ class StepCallback(TrainerCallback):
         self._clock.leave()
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> Any:
-        self._trainer.stopped = self._stop_agreed()
+        self._trainer.stopped = self._stop_agreed(state.global_step, last=state.global_step >= state.max_steps)
         if not self._trainer.stopped:
             self._trainer.paused = self._abstentions.verdict(last=state.global_step >= state.max_steps)
         if self._trainer.stopped or self._trainer.paused is not None:
@@ -65,10 +72,13 @@ class StepCallback(TrainerCallback):
     def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         self._recorder.checkpoint_saved(state.global_step)
 
-    def _stop_agreed(self) -> bool:
-        """Whether any process was asked to stop: all have to end after the same step."""
-        accelerator = self._trainer.accelerator
-        if accelerator.num_processes == 1:
-            return self._stop.requested
-        asked = torch.tensor([self._stop.requested], device=accelerator.device, dtype=torch.int32)
-        return bool(accelerator.gather(asked).any())
+    def _stop_agreed(self, step: int, last: bool) -> bool:
+        """Whether any process was asked to stop, or a limit is reached: all have to end after the same step."""
+        asked, accelerator = self._stop.requested, self._trainer.accelerator
+        reason = "" if last or self._limits is None else self._limits.verdict(step) or ""
+        if accelerator.num_processes > 1:
+            flags = torch.tensor([[asked, bool(reason)]], device=accelerator.device, dtype=torch.int32)
+            asked, at_limit = accelerator.gather(flags).any(dim=0).tolist()
+            reason = broadcast_object_list([reason])[0] if at_limit else ""
+        self._stop.reason = "" if asked else reason
+        return asked or bool(reason)

@@ -7,6 +7,9 @@ from typing import Any
 import torch
 from torch.distributed.tensor import DTensor
 
+CLOSE = 1e-6
+"""Of a parameter's norm: sums of the same weights differ by less on another device, and after any step by more."""
+
 
 @torch.no_grad()
 def fingerprint(model: Any) -> torch.Tensor:
@@ -14,12 +17,25 @@ def fingerprint(model: Any) -> torch.Tensor:
     rows = []
     for parameter in model.parameters():
         if parameter.requires_grad:
-            local = parameter.to_local() if isinstance(parameter, DTensor) else parameter
-            local = getattr(parameter, "ds_tensor", local)  # DeepSpeed's share; the parameter itself is empty
+            local = local_part(parameter)
             rows.append(
                 torch.stack([local.sum(dtype=torch.float64), torch.linalg.vector_norm(local, dtype=torch.float64)])
             )
     return torch.stack(rows).cpu() if rows else torch.zeros(0, 2)
+
+
+def local_part(parameter: Any) -> torch.Tensor:
+    """What this process holds of a parameter."""
+    local: torch.Tensor = parameter.to_local() if isinstance(parameter, DTensor) else parameter
+    return getattr(parameter, "ds_tensor", local)  # DeepSpeed's share; the parameter itself is empty
+
+
+def same_weights(before: torch.Tensor, after: torch.Tensor) -> bool:
+    """Whether two fingerprints are those of the same weights, whatever device they were taken on; NaN equals NaN."""
+    if before.shape != after.shape:
+        return False
+    room = (CLOSE * before[:, 1:]).nan_to_num(nan=torch.inf, posinf=torch.inf)
+    return bool((((before - after).abs() <= room) | (before.isnan() & after.isnan()) | (before == after)).all())
 
 
 def changed(before: torch.Tensor, after: torch.Tensor, accelerator: Any) -> bool:

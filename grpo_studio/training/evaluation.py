@@ -1,29 +1,36 @@
-"""Score the held-out rows with the present weights: one greedy completion a row, the run's own verifiers.
+"""Score the held-out rows with the present weights and the run's own verifiers: a greedy completion a row, and samples.
 
 Several processes share the rows among them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import statistics
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from accelerate.utils import gather_object
-from transformers import GenerationConfig
 from trl.models.utils import unwrap_model_for_generation
 
 from grpo_studio.config import RunConfig
 from grpo_studio.data import Sample
 from grpo_studio.store.records import CompletionRecord, GroupRecord
 from grpo_studio.training.completions import complete
+from grpo_studio.training.generation import greedy, own_randomness, sampled
 from grpo_studio.training.phases import PhaseClock
 from grpo_studio.training.rewards import JudgedRewards
+from grpo_studio.training.scored_batch import mean_or_none
 from grpo_studio.training.scoring_mode import scoring_mode
 from grpo_studio.weighted_reward import weighted_reward
 
 BATCH_ROWS = 32
+JUDGED_AT_ONCE = 512
+"""Sampled completions that are held, and judged, together."""
 SHARDED = ("fsdp", "zero3")
 """Strategies in which generating needs all processes at every token."""
+GREEDY, SAMPLED = "eval", "eval_sampled"
+"""Splits of the recorded groups."""
 
 
 class HeldOut:
@@ -39,11 +46,16 @@ class HeldOut:
         clock: PhaseClock,
     ) -> None:
         self._trainer = trainer
-        self._tokenizer = tokenizer
         self._rows = rows
-        self._judged = judged
-        self._config = config
         self._clock = clock
+        self._scorer = RowScorer(
+            tokenizer,
+            judged,
+            config,
+            tuple(trainer.eos_token_ids),
+            dict(trainer.chat_template_kwargs),
+            synced=config.scale.strategy in SHARDED,
+        )
         self._done_at: set[int] = set()
 
     def due(self, step: int) -> bool:
@@ -51,10 +63,11 @@ class HeldOut:
         return bool(self._rows) and step not in self._done_at
 
     def score(self, step: int) -> list[GroupRecord]:
-        """One group of one completion a row, in the order of the rows, on every process."""
+        """On every process: a group of one completion a row, in the order of the rows, then as many of samples."""
         self._done_at.add(step)
         accelerator = self._trainer.accelerator
-        mine = shares(self._rows, accelerator.num_processes)[accelerator.process_index]
+        rank, processes = accelerator.process_index, accelerator.num_processes
+        mine = shares(self._rows, processes)[rank]
         with (
             self._clock.phase("evaluate"),
             unwrap_model_for_generation(
@@ -64,28 +77,67 @@ class HeldOut:
                 gradient_checkpointing_kwargs=self._trainer.args.gradient_checkpointing_kwargs,
             ) as model,
         ):
-            groups = evaluate(
-                model,
-                self._tokenizer,
-                mine,
-                self._judged,
-                self._generation(),
-                dict(self._trainer.chat_template_kwargs),
-                synced=self._config.scale.strategy in SHARDED,
-            )
-            if accelerator.num_processes > 1:
-                groups = in_order(gather_object(groups), accelerator.num_processes)[: len(self._rows)]
+            parts = [self._scorer.greedy(model, mine), self._scorer.sampled(model, mine, step, rank)]
+            if processes > 1:
+                parts = [in_order(gather_object(groups), processes)[: len(self._rows)] for groups in parts]
+        return [group for groups in parts for group in groups]
+
+
+@dataclass(frozen=True)
+class RowScorer:
+    """Completes rows and scores them, whatever holds the model.
+
+    Args:
+        ends: tokens that end a completion.
+        template_arguments: go to the chat template.
+        synced: processes go on until all are done.
+        done: called with the number of completions that were just made.
+    """
+
+    tokenizer: Any
+    judged: JudgedRewards
+    config: RunConfig
+    ends: tuple[int, ...]
+    template_arguments: Mapping[str, Any]
+    synced: bool = False
+    done: Callable[[int], None] = lambda count: None
+
+    def greedy(self, model: Any, rows: Sequence[Sample]) -> list[GroupRecord]:
+        """One group of one completion a row, in the order of `rows`, split "eval", advantage None."""
+        settings = greedy(self.config, self.tokenizer, self.ends)
+        return [_group(row, (made,), GREEDY) for row, made in zip(rows, self._made(model, rows, settings), strict=True)]
+
+    def sampled(self, model: Any, rows: Sequence[Sample], step: int, rank: int = 0) -> list[GroupRecord]:
+        """`evaluation.samples` completions a row, split "eval_sampled"; none when that is 0.
+
+        They depend on the run's seed, `step` and `rank` alone, and what training draws does not depend on them.
+        """
+        count = self.config.evaluation.samples
+        if count == 0:
+            return []
+        settings = sampled(self.config, self.tokenizer, self.ends)
+        groups = []
+        with own_randomness(model.device, self.config.algorithm.seed, step, rank):
+            for part in _parts(rows, max(1, JUDGED_AT_ONCE // count)):
+                made = self._made(model, [row for row in part for _ in range(count)], settings)
+                groups += [
+                    _group(row, tuple(made[place * count : (place + 1) * count]), SAMPLED)
+                    for place, row in enumerate(part)
+                ]
         return groups
 
-    def _generation(self) -> GenerationConfig:
-        return GenerationConfig(
-            do_sample=False,
-            max_new_tokens=self._config.algorithm.max_completion_length,
-            repetition_penalty=self._trainer.repetition_penalty,
-            eos_token_id=list(self._trainer.eos_token_ids),
-            pad_token_id=self._tokenizer.pad_token_id,
-            bos_token_id=self._tokenizer.bos_token_id,
-        )
+    def _made(self, model: Any, rows: Sequence[Sample], settings: Any) -> list[CompletionRecord]:
+        completions: list[list[int]] = []
+        with scoring_mode(model):
+            for part in _parts(rows, BATCH_ROWS):
+                completions += complete(model, self.tokenizer, part, settings, self.template_arguments, self.synced)
+                self.done(len(part))
+        texts = self.tokenizer.batch_decode(completions, skip_special_tokens=True)
+        scores = self.judged.score(texts, rows, [len(ids) for ids in completions])
+        return [
+            CompletionRecord(text, len(ids), not ids or ids[-1] not in self.ends, weighted_reward(row), None, row)
+            for text, ids, row in zip(texts, completions, scores, strict=True)
+        ]
 
 
 def shares(rows: Sequence[Sample], processes: int) -> list[list[Sample]]:
@@ -101,42 +153,13 @@ def in_order(dealt: Sequence[GroupRecord], processes: int) -> list[GroupRecord]:
     return [dealt[rank * each + place] for place in range(each) for rank in range(processes)]
 
 
-def evaluate(
-    model: Any,
-    tokenizer: Any,
-    samples: Sequence[Sample],
-    judged: JudgedRewards,
-    generation: GenerationConfig,
-    template_arguments: Mapping[str, Any],
-    synced: bool = False,
-) -> list[GroupRecord]:
-    """Complete each row and score it; with `synced` processes go on until all are done.
-
-    Returns:
-        One group of one completion a row, in the order of `samples`, split "eval", advantage None.
-    """
-    with scoring_mode(model):
-        completions = [
-            ids
-            for rows in _batches(samples)
-            for ids in complete(model, tokenizer, rows, generation, template_arguments, synced)
-        ]
-    texts = tokenizer.batch_decode(completions, skip_special_tokens=True)
-    scores = judged.score(texts, samples, [len(ids) for ids in completions])
-    ends = generation.eos_token_id
-    return [
-        _group(sample, text, ids, row, truncated=not ids or ids[-1] not in ends)
-        for sample, text, ids, row in zip(samples, texts, completions, scores, strict=True)
-    ]
-
-
-def _group(sample: Sample, text: str, ids: Sequence[int], scores: Any, truncated: bool) -> GroupRecord:
-    reward = weighted_reward(scores)
-    completion = CompletionRecord(text, len(ids), truncated, reward, None, scores)
+def _group(sample: Sample, made: tuple[CompletionRecord, ...], split: str) -> GroupRecord:
+    rewards = [one.reward for one in made if one.reward is not None]
     answer = None if sample.answer is None else str(sample.answer)
-    return GroupRecord(sample.question, answer, (completion,), reward, None, split="eval")
+    spread = statistics.stdev(rewards) if len(rewards) > 1 else None
+    return GroupRecord(sample.question, answer, made, mean_or_none(rewards), spread, split)
 
 
-def _batches(samples: Sequence[Sample]) -> Iterator[Sequence[Sample]]:
-    for start in range(0, len(samples), BATCH_ROWS):
-        yield samples[start : start + BATCH_ROWS]
+def _parts(rows: Sequence[Sample], size: int) -> Iterator[Sequence[Sample]]:
+    for start in range(0, len(rows), size):
+        yield rows[start : start + size]

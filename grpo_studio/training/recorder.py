@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from grpo_studio.evaluation_passing import PassRule
 from grpo_studio.store.records import GroupRecord
 from grpo_studio.store.writer import RunWriter
 from grpo_studio.training.phases import MemoryWatch, PhaseClock
@@ -35,15 +36,33 @@ class Recorder:
         memory: MemoryWatch,
         abstentions: AbstentionWatch,
         masks_truncated: bool = False,
+        passes: PassRule | None = None,
     ) -> None:
         self._writer = writer
         self._clock = clock
         self._memory = memory
         self._masks_truncated = masks_truncated
+        self._passes = passes
         self._tokens = 0
         self._abstentions = abstentions
         self._troubles = FirstTroubles(writer)
+        self.scores: dict[int, float | None] = {}
+        """Held-out reward by step, of the rows that were scored."""
+        self.baseline: Mapping[str, float | None] = {}
+        """Metrics of the evaluation before training."""
         memory.step = 1
+
+    def state(self) -> dict[str, Any]:
+        """What a later attempt of this run has to know to go on counting."""
+        return {"abstentions": self._abstentions.state(), "troubles": self._troubles.state()}
+
+    def restore(self, step: int, state: Mapping[str, Any]) -> None:
+        """Go on after `step`; what `state` does not hold begins anew."""
+        self._memory.step = step + 1
+        if "abstentions" in state:
+            self._abstentions.restore(state["abstentions"])
+        if "troubles" in state:
+            self._troubles.restore(state["troubles"])
 
     def batch_scored(self, step: int, batch: ScoredBatch) -> None:
         """Record the groups of a generation batch, so that they can be read while the update still runs."""
@@ -89,7 +108,8 @@ class Recorder:
     def checkpoint_saved(self, step: int) -> None:
         """Record that a checkpoint lies on the disk, and what it took."""
         self.aside_done(step)
-        self._writer.event("checkpoint_saved", f"checkpoint-{step} saved", data={"step": step})
+        data = {"step": step, "score": self.scores.get(step)}
+        self._writer.event("checkpoint_saved", f"checkpoint-{step} saved", data=data)
 
     def warned(self, kind: str, message: str, values: Mapping[str, float]) -> None:
         """Record a warning of the engine with its figures."""
@@ -97,15 +117,19 @@ class Recorder:
 
     def evaluated(self, step: int, groups: Sequence[GroupRecord]) -> dict[str, float | None]:
         """Record scored held-out rows; returns their metrics."""
-        metrics = evaluation_metrics(groups)
+        metrics = evaluation_metrics(groups, self._passes)
+        rows = sum(group.split == "eval" for group in groups)
         means = ", ".join(
-            f"{name.removeprefix('eval/')} {value:.3g}" for name, value in metrics.items() if value is not None
+            f"{name.removeprefix('eval/')} {value:.3g}"
+            for name, value in metrics.items()
+            if value is not None and not (value == 0 and name.endswith("/abstained"))
         )
         with self._writer.transaction():
             self._writer.groups(step, groups)
             self._writer.metrics(step, metrics)
             self._troubles.tell(step, groups)
-            self._writer.event("evaluation", f"{len(groups)} held-out rows after step {step}: {means}", data=metrics)
+            self._writer.event("evaluation", f"{rows} held-out rows after step {step}: {means}", data=metrics)
+        self.scores[step] = metrics.get("eval/reward")
         return metrics
 
     def _tell_non_finite(self, step: int, metrics: Mapping[str, float]) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import functools
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+import torch
 from accelerate import PartialState
 from transformers.integrations.deepspeed import set_hf_deepspeed_config, unset_hf_deepspeed_config
 from trl import GRPOConfig
@@ -12,9 +14,11 @@ from trl import GRPOConfig
 from grpo_studio.code_runs import sandbox_in_force
 from grpo_studio.config import RunConfig
 from grpo_studio.errors import VerifierError
+from grpo_studio.exporting.foreign_verifiers import require_own_verifiers
 from grpo_studio.reward_models import place_problem
 from grpo_studio.settings import Settings
 from grpo_studio.store.folder import RunFolder
+from grpo_studio.store.reader import newest_attempt
 from grpo_studio.store.verifier_files import keep_verifiers
 from grpo_studio.store.writer import RunWriter
 from grpo_studio.training.reward_model import RewardModel
@@ -48,12 +52,30 @@ def prepare_rewards(
             raise VerifierError(problem)
     directories = (kept_in, *settings.rewards_dirs)
     with _whole_weights(arguments):
-        scorers = _reward_models(config, settings, writer, arguments, discover(directories))
+        tell = functools.partial(writer.event, "preparing")
+        scorers = _reward_models(config, settings, tell, arguments.device, discover(directories))
+    return JudgedRewards(config.rewards, directories, scorers=scorers)
+
+
+def kept_rewards(
+    config: RunConfig, settings: Settings, folder: RunFolder, device: torch.device, tell: Callable[[str], object]
+) -> JudgedRewards:
+    """The rewards of a run as its newest attempt judges: by the files kept in its folder, where it got so far.
+
+    Raises:
+        VerifierError: a verifier is not there, or a reward model cannot be used.
+    """
+    attempts = range(newest_attempt(folder.database).attempt, 0, -1)
+    kept = [place for attempt in attempts if (place := folder.verifiers(attempt)).is_dir()]
+    for place in kept[:1]:
+        require_own_verifiers(folder, settings, place)
+    directories = (*kept[:1], *settings.rewards_dirs)
+    scorers = _reward_models(config, settings, tell, device, discover(directories))
     return JudgedRewards(config.rewards, directories, scorers=scorers)
 
 
 def _reward_models(
-    config: RunConfig, settings: Settings, writer: RunWriter, arguments: GRPOConfig, registry: Registry
+    config: RunConfig, settings: Settings, tell: Callable[[str], object], device: torch.device, registry: Registry
 ) -> dict[int, RewardModel]:
     """The reward models of a run by the places of their rewards; equal ones are loaded once."""
     loaded: dict[str, RewardModel] = {}
@@ -67,8 +89,8 @@ def _reward_models(
             raise VerifierError(f"{spec.name} is to be scored by the trainer, and no param names its model; set model")
         key = repr(sorted(params.items()))
         if key not in loaded:
-            writer.event("preparing", f"loading the reward model {params['model']}")
-            loaded[key] = RewardModel(params, arguments.device, settings.cache)
+            tell(f"loading the reward model {params['model']}")
+            loaded[key] = RewardModel(params, device, settings.cache)
         scorers[place] = loaded[key]
     return scorers
 

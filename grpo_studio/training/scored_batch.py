@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from grpo_studio.evaluation_passing import PassRule
+from grpo_studio.evaluation_stats import ks_of, pass_at_k_interval
 from grpo_studio.group_kind import EQUAL, GroupKind, kind_of_group
 from grpo_studio.store.records import CompletionRecord, GroupRecord, ScoreRecord
 
@@ -110,14 +112,47 @@ def group_kind(group: GroupRecord) -> GroupKind:
     return kind_of_group(group.reward_mean, group.reward_std, reachable)
 
 
-def evaluation_metrics(groups: Sequence[GroupRecord]) -> dict[str, float | None]:
-    """Mean reward and mean score of each verifier over held-out rows, as `eval/...`."""
-    completions = [item for group in groups for item in group.completions]
-    metrics: Mapping[str, float | None] = verifier_metrics([item.scores for item in completions])
-    means = {
-        f"eval/{name.removeprefix('reward/')}": value for name, value in metrics.items() if name.startswith("reward/")
+def evaluation_metrics(groups: Sequence[GroupRecord], rule: PassRule | None = None) -> dict[str, float | None]:
+    """Means over scored held-out rows, as `eval/...`; with a rule also what share of rows is solved, and pass@k.
+
+    `eval/reward` and `eval/<label>/mean` are of the greedy completions; those of samples are named apart. Completions
+    without a value are left out of each figure and counted in `eval/abstained` and `eval/sampled/abstained`.
+    """
+    greedy = [item for group in groups if group.split == "eval" for item in group.completions]
+    metrics = {
+        f"eval/{name.removeprefix('reward/')}": value
+        for name, value in verifier_metrics([item.scores for item in greedy]).items()
+        if name.startswith("reward/")
     }
-    return {"eval/reward": mean_or_none([item.reward for item in completions if item.reward is not None])} | means
+    metrics = {"eval/reward": _mean_reward(greedy)} | metrics | {"eval/abstained": float(_without_reward(greedy))}
+    if rule is not None:
+        passed = [rule.passed(item.scores) for item in greedy]
+        metrics["eval/passed"] = mean_or_none([float(one) for one in passed if one is not None])
+    rows = [group for group in groups if group.split == "eval_sampled"]
+    return metrics | (_sampled_metrics(rows, rule) if rows else {})
+
+
+def _sampled_metrics(rows: Sequence[GroupRecord], rule: PassRule | None) -> dict[str, float | None]:
+    items = [item for row in rows for item in row.completions]
+    metrics: dict[str, float | None] = {
+        # over rows, which weigh the same whatever was abstained on
+        "eval/sampled/reward": mean_or_none([row.reward_mean for row in rows if row.reward_mean is not None]),
+        "eval/sampled/abstained": float(_without_reward(items)),
+    }
+    if rule is not None:
+        judged = [[rule.passed(item.scores) for item in row.completions] for row in rows]
+        counts = [(len(one) - one.count(None), one.count(True)) for one in judged]
+        samples = max(len(row.completions) for row in rows)
+        metrics |= {f"eval/pass@{k}": pass_at_k_interval(counts, k).value for k in ks_of(samples)}
+    return metrics
+
+
+def _mean_reward(items: Sequence[CompletionRecord]) -> float | None:
+    return mean_or_none([item.reward for item in items if item.reward is not None])
+
+
+def _without_reward(items: Sequence[CompletionRecord]) -> int:
+    return sum(item.reward is None for item in items)
 
 
 def mean_or_none(values: Sequence[float]) -> float | None:

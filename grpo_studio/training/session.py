@@ -18,6 +18,7 @@ from trl import GRPOConfig
 from grpo_studio import data, hub
 from grpo_studio.config import RunConfig
 from grpo_studio.errors import DataError, ModelError, TrainingError
+from grpo_studio.evaluation_passing import pass_rule
 from grpo_studio.settings import Settings
 from grpo_studio.stopping import Outcome, PausedEarlyError, StopFlag
 from grpo_studio.store.folder import RunFolder
@@ -26,12 +27,14 @@ from grpo_studio.training.adapters import adapter_arguments, require_targets
 from grpo_studio.training.arguments import grpo_arguments
 from grpo_studio.training.callbacks import StepCallback
 from grpo_studio.training.change import changed, fingerprint
+from grpo_studio.training.checkpointing import Checkpointer
 from grpo_studio.training.engines import prepare_engine, rollout_engine
 from grpo_studio.training.evaluation import HeldOut
 from grpo_studio.training.model_source import model_source
 from grpo_studio.training.phases import MemoryWatch, PhaseClock
 from grpo_studio.training.precision import effective_dtype
 from grpo_studio.training.recorder import Recorder
+from grpo_studio.training.resuming_from import data_facts, require_same_data, resume_point
 from grpo_studio.training.reward_setup import prepare_rewards
 from grpo_studio.training.rewards import SAMPLE_COLUMN, JudgedRewards
 from grpo_studio.training.setup_facts import tell_setup
@@ -61,6 +64,7 @@ class Session:
         Raises:
             StudioError: model, data, verifiers or rollout engine cannot be used, or nothing was learned.
         """
+        self._point = resume_point(self._folder, self.config, self._writer.attempt)
         prepare_engine(self.config)
         arguments = grpo_arguments(self.config, self._folder.checkpoints)  # first: it joins the processes
         if self.config.report.hub_repo is not None and arguments.process_index == 0:
@@ -74,23 +78,38 @@ class Session:
         usable = usable_rows(self.config, tokenizer, source, splits)
         splits = usable.splits
         self._tell_rows(usable)
+        facts = data_facts(splits.train)
+        if self._point is not None:
+            require_same_data(self._point, facts)
         with ExitStack() as stack:
             judged = prepare_rewards(self.config, self._settings, self._folder, self._writer, arguments)
             stack.callback(judged.close)
             url = stack.enter_context(rollout_engine(self.config, source, self._folder, self._preparing))
             arguments.vllm_server_base_url = url
             try:
-                return self._train(arguments, source, tokenizer, splits, judged)
+                return self._train(arguments, source, tokenizer, splits, judged, facts)
             except PausedEarlyError as error:
-                return Outcome(0, paused=str(error))
+                return Outcome(self._from_step, paused=str(error))
+
+    @property
+    def _from_step(self) -> int:
+        """The step after which this attempt begins."""
+        return 0 if self._point is None else self._point.step
 
     def _train(
-        self, arguments: GRPOConfig, source: str, tokenizer: Any, splits: data.DataSplits, judged: JudgedRewards
+        self,
+        arguments: GRPOConfig,
+        source: str,
+        tokenizer: Any,
+        splits: data.DataSplits,
+        judged: JudgedRewards,
+        facts: dict[str, Any],
     ) -> Outcome:
         set_seed(arguments.seed)
         memory = MemoryWatch(self._clock, arguments.device)
         abstentions = AbstentionWatch(self.config.limits.abstained)
-        recorder = Recorder(self._writer, self._clock, memory, abstentions, self.config.algorithm.mask_truncated)
+        masks, passes = self.config.algorithm.mask_truncated, pass_rule(self.config)
+        recorder = Recorder(self._writer, self._clock, memory, abstentions, masks, passes)
         trainer = StudioTrainer(
             model=source,
             args=arguments,
@@ -103,6 +122,9 @@ class Session:
             listener=recorder,
             **adapter_arguments(self.config.memory, effective_dtype(self.config.model)),
         )
+        trainer.checkpointer = Checkpointer(
+            self._folder, self.config, self._writer.attempt, facts, self._point, recorder
+        )
         if self.config.uses_vllm:
             trainer.watch_sync(tokenizer, recorder.warned)
         rows = splits.held_out[: self.config.evaluation.rows]
@@ -112,15 +134,12 @@ class Session:
             """Runs once the model is wrapped for training, before the first step."""
             tell_setup(self._writer, self.config, trainer, splits)
             keep_outputs_exact(trainer.model)
-            self._before = fingerprint(trainer.model)
-            if rows:
-                self._preparing(f"scoring {len(rows)} held-out rows before training")
-                scored = held_out.score(0)
-                recorder.evaluated(0, scored)
-                if reason := abstentions.verdict_on(scored):
-                    raise PausedEarlyError(f"before training, on the held-out rows: {reason}")
-            recorder.aside_done(0)
-            self._writer.event("training_started", f"training for {self.config.algorithm.steps} steps")
+            if self._point is None or self._point.branch:
+                trainer.before = fingerprint(trainer.model)
+                self._score_before(recorder, held_out, abstentions)
+            recorder.aside_done(self._from_step)
+            after = "" if self._point is None else f"from {self._point.checkpoint.name} "
+            self._writer.event("training_started", f"training {after}for {self.config.algorithm.steps} steps")
             self._stop.training = True
             self._clock.take()  # so that the first step is not charged with the loading before it
 
@@ -129,10 +148,20 @@ class Session:
         )
         memory.start()
         try:
-            trainer.train()
+            trainer.train_on()
             return self._conclude(trainer, recorder, held_out, abstentions.lost)
         finally:
             memory.stop()
+
+    def _score_before(self, recorder: Recorder, held_out: HeldOut, abstentions: AbstentionWatch) -> None:
+        step = self._from_step
+        if not held_out.due(step):
+            return
+        self._preparing("scoring the held-out rows before training")
+        scored = held_out.score(step)
+        recorder.baseline = recorder.evaluated(step, scored)
+        if reason := abstentions.verdict_on(scored):
+            raise PausedEarlyError(f"before training, on the held-out rows: {reason}")
 
     def _conclude(self, trainer: StudioTrainer, recorder: Recorder, held_out: HeldOut, lost: int) -> Outcome:
         """Save, then score: whatever befalls the last evaluation, the weights are safe."""
@@ -144,13 +173,13 @@ class Session:
         if step == 0:
             raise DataError("training ended without a single step: the data set has too few rows for one batch")
         self._require_change(trainer, step, lost)
-        final = self._folder.checkpoints / "final"
         with self._clock.phase("save"):
-            trainer.save_model(str(final))
+            final = trainer.save_final()
         if trainer.args.should_save:
             self._writer.event("checkpoint_saved", f"final weights saved in {final.relative_to(self._folder.path)}")
-        if held_out.due(step):
+        if held_out.due(step) and step not in recorder.scores:
             recorder.evaluated(step, held_out.score(step))
+            trainer.score_final(final)
         recorder.aside_done(step)
         if self.config.report.hub_repo is not None and trainer.accelerator.is_main_process:
             self._push(final, self.config.report.hub_repo)
@@ -164,7 +193,9 @@ class Session:
             self._writer.event("push_failed", str(error), level="error")
 
     def _require_change(self, trainer: StudioTrainer, step: int, lost: int) -> None:
-        if changed(self._before, fingerprint(trainer.model), trainer.accelerator):
+        if self._point is not None and self._point.branch:
+            step -= self._from_step
+        if changed(trainer.before, fingerprint(trainer.model), trainer.accelerator):
             return
         if trainer.live_steps == 0:
             masked = " or cut off and masked" if self.config.algorithm.mask_truncated else ""

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 from accelerate.utils import gather_object
-from trl import GRPOTrainer
 
 from grpo_studio.config import RunConfig
 from grpo_studio.data import Sample
@@ -23,6 +22,7 @@ from grpo_studio.training.liger_loss import liger_loss
 from grpo_studio.training.phases import PhaseClock
 from grpo_studio.training.policy_head import add_policy_head, logit_scale
 from grpo_studio.training.policy_metrics import PolicyTally
+from grpo_studio.training.resuming import ResumableTrainer
 from grpo_studio.training.rewards import SAMPLE_COLUMN, JudgedRewards
 from grpo_studio.training.scored_batch import ScoredBatch, ScoredCompletion
 from grpo_studio.training.tokenization import stop_at_end_token
@@ -43,8 +43,8 @@ class StepListener(Protocol):
         """An optimizer step is done; `logs` holds its metrics: ours by their recorded names, the others by TRL's."""
 
 
-class StudioTrainer(GRPOTrainer):
-    """GRPOTrainer that computes its loss by the backend of `config`, skips dead groups, times its phases and hands
+class StudioTrainer(ResumableTrainer):
+    """TRL's trainer that computes its loss by the backend of `config`, skips dead groups, times its phases and hands
     every scored batch to a listener.
 
     A completion on which a verifier of non-zero weight abstained gets no reward: its row is NaN before TRL normalises,

@@ -6,8 +6,9 @@ A broken grader is a fault of the machinery, never a batch of zeros: training on
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from grpo_studio.store.records import GroupRecord
 from grpo_studio.store.writer import RunWriter
@@ -30,6 +31,14 @@ class FirstTroubles:
     def __init__(self, writer: RunWriter) -> None:
         self._writer = writer
         self._told: set[tuple[str, str]] = set()
+
+    def state(self) -> list[list[str]]:
+        """What was told, for a later attempt that goes on from here."""
+        return [list(key) for key in sorted(self._told)]
+
+    def restore(self, state: Sequence[Sequence[str]]) -> None:
+        """Go on where another one was."""
+        self._told = {(str(verifier), str(outcome)) for verifier, outcome in state}
 
     def tell(self, step: int, groups: Sequence[GroupRecord]) -> None:
         """Look through the scores of a step, or of the held-out rows after it."""
@@ -64,6 +73,18 @@ class _Tally:
                     tally.verifiers[score.verifier] += 1
                     tally.reasons[score.verifier, score.reason] += 1
         return tally
+
+    def state(self) -> dict[str, Any]:
+        counts = {"prompts": self.prompts, "completions": self.completions, "lost": self.lost}
+        reasons = [[*key, count] for key, count in self.reasons.items()]
+        return counts | {"verifiers": dict(self.verifiers), "reasons": reasons}
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> _Tally:
+        reasons = Counter({(str(name), str(reason)): int(count) for name, reason, count in state["reasons"]})
+        verifiers = Counter({str(name): int(count) for name, count in state["verifiers"].items()})
+        prompts, completions, lost = (int(state[name]) for name in ("prompts", "completions", "lost"))
+        return cls(prompts, completions, lost, verifiers, reasons)
 
     def add(self, other: _Tally) -> None:
         self.prompts += other.prompts
@@ -100,6 +121,15 @@ class AbstentionWatch:
         """Completions without a reward, of all that were taken in."""
         self._limit = limit
         self._steps: deque[_Tally] = deque()
+
+    def state(self) -> dict[str, Any]:
+        """What was taken in, for a later attempt that goes on from here."""
+        return {"lost": self.lost, "steps": [tally.state() for tally in self._steps]}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on where another one was."""
+        self.lost = int(state["lost"])
+        self._steps = deque(_Tally.from_state(one) for one in state["steps"])
 
     def add(self, groups: Sequence[GroupRecord]) -> None:
         """Take in the groups of a step."""

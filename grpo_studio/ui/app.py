@@ -9,10 +9,11 @@ import gradio as gr
 from starlette.middleware import Middleware
 
 from grpo_studio import dispatcher
+from grpo_studio.errors import StoreError
 from grpo_studio.job_queue import JobQueue
 from grpo_studio.serving import require_free_port
 from grpo_studio.settings import Settings, is_loopback
-from grpo_studio.ui import frame, launch, live, runs, verifiers
+from grpo_studio.ui import frame, launch, live, play, results, runs, verifiers
 from grpo_studio.ui.same_origin import SameOrigin
 from grpo_studio.ui.uploads import upload_route
 
@@ -20,13 +21,15 @@ QUEUE_EVERY = 0.2
 
 
 def build_app(settings: Settings) -> gr.Blocks:
-    """The app: `/` and `/live` (the newest run, or `?run=`), `/launch`, `/verifiers`, `/runs`."""
+    """The app: `/` and `/live` (the newest run, or `?run=`), `/launch`, `/verifiers`, `/runs`, `/play`, `/results`."""
     with gr.Blocks(title="GRPO Studio", analytics_enabled=False, fill_width=True) as demo:
         live.add_view(settings)
     launch.add_page(demo, settings)
     live.add_page(demo, settings)
     verifiers.add_page(demo, settings)
     runs.add_page(demo, settings)
+    play.add_page(demo, settings)
+    results.add_page(demo, settings)
     return demo
 
 
@@ -38,8 +41,11 @@ def serve(demo: gr.Blocks, settings: Settings) -> None:
     """
     os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
     require_free_port(settings.host, settings.port)
-    if JobQueue(settings.queue_path).jobs():
-        dispatcher.ensure_running(settings)
+    try:
+        if JobQueue(settings.queue_path).jobs():
+            dispatcher.ensure_running(settings)
+    except StoreError as error:  # the runs can be looked at all the same
+        print(f"error: {error}", file=sys.stderr, flush=True)
     demo.launch(
         server_name=settings.host,
         server_port=settings.port,

@@ -27,6 +27,8 @@ from grpo_studio.ui.guard import answer_of, told
 ASSETS = Path(__file__).resolve().parent / "assets"
 PLOTLY_SCRIPT = Path(plotly.__file__).resolve().parent / "package_data" / "plotly.min.js"
 STYLES_FIRST = "studio.css"
+SHARED_WORDS = {"live": ("actions",), "runs": ("actions",)}
+"""Sections of the strings that a page's script needs besides its own."""
 DEVICE_FOR = 8.0
 """Seconds for which what the device says is believed."""
 
@@ -60,7 +62,7 @@ def add_view(page: str, script: str, functions: Sequence[ServerFunction], settin
         "script": _file_url(ASSETS / "start.js"),
         "module": f"./{script}",
         "plotly": _file_url(PLOTLY_SCRIPT),
-        "strings": {key: words[key] for key in ("frame", page) if key in words},
+        "strings": {key: words[key] for key in ("frame", *SHARED_WORDS.get(page, ()), page) if key in words},
     }
     return gr.HTML(
         value="",

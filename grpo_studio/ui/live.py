@@ -11,14 +11,18 @@ import gradio as gr
 
 from grpo_studio import queries, supervisor
 from grpo_studio.errors import RunNotFoundError, StoreError
+from grpo_studio.job_queue import JobQueue
+from grpo_studio.run_state import RunState
 from grpo_studio.settings import Settings
-from grpo_studio.store.folder import RUN_ID, RunFolder, find_run, is_run, run_folders
+from grpo_studio.store.folder import RunFolder, run_folders
 from grpo_studio.store.log import tail
 from grpo_studio.store.reader import RunReader
 from grpo_studio.ui import frame, live_charts, live_view
+from grpo_studio.ui.chosen import chosen_run as chosen_run  # other pages find it here
 from grpo_studio.ui.guard import told
 from grpo_studio.ui.live_run import LiveRun, config_of, run_name
 from grpo_studio.ui.live_view import Answer
+from grpo_studio.ui.run_actions import RunActions
 from grpo_studio.ui.run_states import UNREADABLE, state_of
 
 MEMORY_EVERY = 8.0
@@ -37,6 +41,7 @@ def add_view(settings: Settings) -> None:
         pages.live_log,
         pages.live_runs,
         pages.live_stop,
+        *RunActions(settings).functions(),
     ]
     frame.add_view("live", "live.js", functions, settings)
 
@@ -64,10 +69,13 @@ class LiveActions:
         known = request.get("cursor") if isinstance(request.get("cursor"), Mapping) else None
         state = state_of(folder)
         with RunReader(folder.database) as reader, reader.snapshot():
-            cursor: Answer = asdict(reader.cursor()) | {"state": state.state, "reason": state.reason}
+            attempt = reader.newest_attempt().attempt
+            cursor: Answer = asdict(reader.cursor()) | {
+                "attempt": attempt, "state": state.state, "reason": state.reason,
+            }  # fmt: skip
             if known is not None and all(known.get(key) == value for key, value in cursor.items()):
                 return {"cursor": dict(known)}
-            run = LiveRun(folder, config_of(folder.path), state)
+            run = self._live(folder, state)
             return _news(run, reader, cursor, known or {})
 
     def live_step(self, request: Mapping[str, Any]) -> Answer:
@@ -132,21 +140,11 @@ class LiveActions:
 
     def _run(self, request: Mapping[str, Any]) -> LiveRun:
         folder = self._required(request)
-        return LiveRun(folder, config_of(folder.path), state_of(folder))
+        return self._live(folder, state_of(folder))
 
-
-def chosen_run(settings: Settings, request: Mapping[str, Any]) -> RunFolder:
-    """The run that a request names by `run`, without listing all runs when the id is whole.
-
-    Raises:
-        RunNotFoundError: there is none.
-    """
-    asked = frame.text_of(request, "run")
-    if asked is None:
-        raise RunNotFoundError("no such run")
-    if RUN_ID.fullmatch(asked) and is_run(settings.runs_dir / asked):
-        return RunFolder(settings.runs_dir / asked)
-    return find_run(settings.runs_dir, asked)
+    def _live(self, folder: RunFolder, state: RunState) -> LiveRun:
+        waits = state.state == "queued" and JobQueue(self.settings.queue_path).has(folder.path)
+        return LiveRun(folder, config_of(folder.path), state, waits)
 
 
 def stop_run(folder: RunFolder, settings: Settings) -> Answer:
@@ -163,10 +161,11 @@ def _news(run: LiveRun, reader: RunReader, cursor: Answer, known: Mapping[str, A
     news: Answer = {"now": time.time(), "strip": live_view.strip(run, reader, shown)}
     if not known:
         news["about"] = live_view.about(run)
-    stepped = cursor["metric"] != known.get("metric")
+    anew = cursor["attempt"] != known.get("attempt")  # rows past its checkpoint do not count from now on
+    stepped = anew or cursor["metric"] != known.get("metric")
     if stepped:
         news["charts"] = live_charts.charts(run, reader, shown)
-    if cursor["group"] != known.get("group"):
+    if anew or cursor["group"] != known.get("group"):
         news["groups"] = live_view.map_of_groups(run, reader)
     if cursor["event"] != known.get("event"):
         news["events"] = live_view.events(queries.recent_events(reader, _whole(known.get("event"))))

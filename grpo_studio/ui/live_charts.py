@@ -171,7 +171,11 @@ def _figures(
     run_id, words = run.folder.run_id, _words()["traces"]
     sampler = {"sampler": plots.sampler_figure(frame, run_id, words)} if run.config.uses_vllm else {}
     return sampler | {
-        "reward": plots.reward_figure(frame, evaluations, run.rewards, run_id, words),
+        "reward": plots.with_attempts(
+            plots.reward_figure(frame, evaluations, run.rewards, run_id, words),
+            [(began.attempt, began.from_step) for began in reader.attempts()],
+            words["attempt"],
+        ),
         "mix": plots.group_mix_figure(frame, run_id, words),
         "advantage": plots.advantage_figure(queries.advantages(reader), run_id, words),
         "length": plots.length_figure(frame, run_id, words),

@@ -10,25 +10,36 @@ from pathlib import Path
 
 from grpo_studio import queries
 from grpo_studio.config import RunConfig
-from grpo_studio.run_state import RunState
+from grpo_studio.run_state import RECORDS_LOST, RunState
 from grpo_studio.store.folder import RunFolder
+from grpo_studio.store.reader import RunReader
 
 RUN_NAME = re.compile(r"\d{8}-\d{6}-(?P<slug>.+)-[0-9a-f]{4}")
 
 
-@lru_cache(maxsize=256)
 def config_of(path: Path) -> RunConfig:
-    """A run's settings, read once: config.yaml never changes."""
+    """The settings of a run's newest attempt. Each file of settings is read once: none ever changes."""
+    folder = RunFolder(path)
+    try:
+        newest = folder.newest_config_path()
+    except FileNotFoundError:  # told by whoever reads it
+        newest = folder.config_path
+    return _config_in(path, newest)
+
+
+@lru_cache(maxsize=256)
+def _config_in(path: Path, newest: Path) -> RunConfig:
     return RunFolder(path).config()
 
 
 @dataclass(frozen=True)
 class LiveRun:
-    """A run as the page needs it: its folder, its settings, its state at this moment."""
+    """A run as the page needs it: its folder, its settings, its state at this moment, whether it is in the queue."""
 
     folder: RunFolder
     config: RunConfig
     state: RunState
+    waits: bool = False
 
     @property
     def name(self) -> str:
@@ -47,6 +58,12 @@ class LiveRun:
     def lowest(self) -> float:
         """The least reward that the weights allow: the colour scale of rewards begins there."""
         return sum(min(weight, 0.0) for _, weight in self.rewards)
+
+
+def lost_records(reader: RunReader) -> str:
+    """What of the run's record is lost, when its database was damaged; else empty."""
+    found = reader.rows("SELECT message FROM event WHERE kind = ? ORDER BY id DESC LIMIT 1", (RECORDS_LOST,))
+    return str(found[0][0]) if found else ""
 
 
 def run_name(run_id: str) -> str:

@@ -14,7 +14,9 @@ from grpo_studio.group_kind import GroupKind, kind_of_group
 from grpo_studio.plots.figure import tidy, verifier_colour
 from grpo_studio.store.reader import Event, RunReader
 from grpo_studio.ui import strings
-from grpo_studio.ui.live_run import LiveRun
+from grpo_studio.ui.live_money import money
+from grpo_studio.ui.live_run import LiveRun, lost_records
+from grpo_studio.ui.run_menu import actions_of, help_of, parent_of
 
 Answer = dict[str, Any]
 
@@ -38,6 +40,7 @@ def about(run: LiveRun) -> Answer:
         "lowest": run.lowest,
         "vllm": config.uses_vllm,
         "absent": absent_metrics(config),
+        "parent": parent_of(run.folder),
         "facts": {
             "model": config.model.id,
             "data": config.dataset.source,
@@ -59,15 +62,22 @@ def _trained(config: RunConfig) -> str:
 
 def strip(run: LiveRun, reader: RunReader, shown: queries.Steps) -> Answer:
     """The line at the top: state, progress, time left."""
-    total, done = run.config.algorithm.steps, shown.last
+    total, done = run.config.algorithm.steps, max(shown.last, reader.newest_attempt().from_step)
     pace = queries.step_seconds(reader) if run.state.state == "running" else None
+    began, actions = reader.newest_attempt(), actions_of(run.folder, run.state, run.waits)
     return {
+        "attempt": began.attempt,
+        "from_step": began.from_step,
+        "actions": actions,
+        "help": help_of(run.state, actions),
+        "lost": lost_records(reader),
         "state": run.state.state,
         "reason": run.state.reason,
         "ended": run.state.ended,
         "step": done,
         "steps": total,
         "seconds_left": None if pace is None else tidy(pace * max(0, total - done)),
+        "money": money(run, reader, done, pace),
     }
 
 

@@ -51,6 +51,20 @@ def check_inside(draft: Mapping[str, Any], settings: Settings, look: Look) -> Ch
     return preflight.check(draft, settings, look)
 
 
+def require_readable(text: str, settings: Settings) -> None:
+    """Raises ConfigError when a path, of whatever kind, may not be read for the one who asks."""
+    if not confined(settings):
+        return
+    roots = [folder.resolve() for folder in (settings.home, *settings.data_dirs)]
+    try:
+        path = Path(text).expanduser().resolve()
+        inside = any(path.is_relative_to(root) for root in roots)
+    except (OSError, ValueError, RuntimeError):  # a null character, a loop of links, no such home folder
+        inside = False
+    if not inside:
+        raise ConfigError(str(_problem("path")))
+
+
 def may_be_read(text: str, roots: Sequence[Path]) -> bool:
     """Whether a model or data set is no path at all, or one below a root."""
     if _MADE.match(text):

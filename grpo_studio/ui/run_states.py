@@ -8,7 +8,7 @@ from grpo_studio.store.folder import RunFolder
 
 UNREADABLE = "unreadable"
 """The word in the place of a state for a run whose files cannot be read."""
-Stamp = tuple[int, int, int, int, int]
+Stamp = tuple[int, ...]
 _ended: dict[str, tuple[Stamp, RunState]] = {}
 
 
@@ -27,12 +27,27 @@ def state_of(folder: RunFolder) -> RunState:
 
 
 def stamp(folder: RunFolder) -> Stamp:
-    """Changes whenever the run's records or its process file do."""
-    sizes: list[int] = []
-    for path in (folder.database, folder.path / "run.db-wal", folder.process_path):
+    """Changes whenever the run's records or its files do.
+
+    The folder's own time tells of a file that comes, goes or is put in another's place: process.json, a request to
+    stop, the settings of a new attempt.
+    """
+    marks: list[int] = []
+    for path in (folder.path, folder.database, folder.path / "run.db-wal", folder.process_path):
         try:
             status = path.stat()
-            sizes += [status.st_mtime_ns, status.st_size]
+            marks += [status.st_mtime_ns, status.st_size]
         except FileNotFoundError:
-            sizes += [0, 0]
-    return (sizes[0], sizes[1], sizes[2], sizes[3], sizes[4])
+            marks += [0, 0]
+    return tuple(marks)
+
+
+def stamp_of_files(folder: RunFolder) -> Stamp:
+    """Changes when a checkpoint, an export or an evaluation comes or goes."""
+    marks: list[int] = []
+    for path in (folder.checkpoints, folder.exports, folder.evaluations):
+        try:
+            marks.append(path.stat().st_mtime_ns)
+        except FileNotFoundError:
+            marks.append(0)
+    return tuple(marks)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from grpo_studio.run_state import RunFacts, State, derive
+from grpo_studio.exit_codes import NOT_RECORDED, NOT_RECORDED_DISK_FULL
+from grpo_studio.run_state import RECORDS_LOST, RunFacts, State, derive
 
 CREATED = ("run_created", "created")
 STARTED = ("training_started", "go")
@@ -61,3 +62,71 @@ def test_a_stop_that_meets_the_worker_before_it_listens_is_a_stop() -> None:
 
 def test_a_record_that_cannot_be_read_is_said_so() -> None:
     assert "malformed" in derive(RunFacts([], started=True, alive=False, trouble="run.db is malformed")).reason
+
+
+def ended(**facts: object) -> RunFacts:
+    return RunFacts(**({"events": [STARTED], "started": True, "alive": False, "step": 7} | facts))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("facts", "state", "words"),
+    [
+        (ended(signal=9, checkpoint="checkpoint-5 saved"), "killed", "; resume goes on after step 5"),
+        (ended(signal=9), "killed", "; no checkpoint was saved: start the run again"),
+        (ended(signal=9, step=0), "killed", "before its first step; start the run again"),
+        (ended(signal=9, from_step=5), "killed", "; resume goes on after step 5"),
+        (ended(signal=9, checkpoint="final weights saved in checkpoints/final"), "killed", "; the weights are whole"),
+        (ended(signal=6), "killed", "SIGABRT, a library gave up, which it also does when memory runs out"),
+        (ended(signal=11), "killed", "SIGSEGV, a fault in a library"),
+        (ended(signal=15), "killed", "SIGTERM, ended from outside"),
+        (ended(signal=64), "killed", "signal 64"),
+        (ended(signal=999), "killed", "signal 999 (unknown)"),
+        (ended(exit_code=3), "killed", "without a word (exit code 3), see its log, last step 7; no checkpoint"),
+        (
+            ended(rebooted=True, checkpoint="checkpoint-5 saved"),
+            "killed",
+            "the machine went down with the worker, last step 7",
+        ),
+        (ended(rebooted=True, signal=9), "killed", "signal 9"),
+        (
+            ended(exit_code=NOT_RECORDED_DISK_FULL),
+            "paused",
+            "the disk was full, last step 7; make room on it first; no",
+        ),
+        (
+            ended(exit_code=NOT_RECORDED),
+            "failed",
+            "run.db could not be written, last step 7, see the log; no checkpoint",
+        ),
+        (
+            ended(exit_code=0, events=[(RECORDS_LOST, "all is lost")]),
+            "stopped",
+            "ended by itself, last step 7, how is lost; all is lost",
+        ),
+    ],
+)
+def test_each_reason_says_what_to_do_next(facts: RunFacts, state: State, words: str) -> None:
+    derived = derive(facts)
+    assert derived.state == state
+    assert words in derived.reason
+
+
+@pytest.mark.parametrize("kind", ["run_paused", "run_failed"])
+def test_the_fix_of_a_message_stays_and_resume_is_added(kind: str) -> None:
+    saved = {"checkpoint": "checkpoint-5 saved"}
+    assert derive(ended(events=[(kind, "why; mend it")])).reason == "why; mend it"
+    assert derive(ended(events=[(kind, "why")])).reason == "why; no checkpoint was saved: start the run again"
+    assert derive(ended(events=[(kind, "why")], **saved)).reason == "why; resume goes on after step 5"
+    assert (
+        derive(ended(events=[(kind, "why; mend it")], **saved)).reason
+        == "why; mend it, then resume, which goes on after step 5"
+    )
+
+
+def test_a_finished_run_with_a_damaged_record_is_finished_and_says_so() -> None:
+    state = derive(ended(events=[("run_finished", "all 7 steps done"), (RECORDS_LOST, "about 9 rows are lost")]))
+    assert (state.state, state.reason) == ("finished", "all 7 steps done; about 9 rows are lost")
+
+
+def test_a_run_whose_first_events_are_lost_still_runs() -> None:
+    assert derive(RunFacts([], started=True, alive=True, step=3)).state == "running"

@@ -71,4 +71,4 @@ def test_nothing_judged_gives_no_number() -> None:
 
 def test_evaluation_metrics_carry_their_own_names() -> None:
     groups = batch([1, 0, 1, 1], 1).groups("eval")
-    assert evaluation_metrics(groups) == {"eval/reward": 0.75, "eval/right/mean": 0.75}
+    assert evaluation_metrics(groups) == {"eval/reward": 0.75, "eval/right/mean": 0.75, "eval/abstained": 0}

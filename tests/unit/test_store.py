@@ -90,13 +90,14 @@ def test_a_reader_can_not_write_and_does_not_create(tmp_path: Path, folder: RunF
     with pytest.raises(StoreError, match="recorded nothing"):
         RunReader(tmp_path / "none.db")
     assert not (tmp_path / "none.db").exists()
+    assert not (folder.path / "run.recovered.db").exists()
 
 
 def test_a_file_that_is_no_database_is_a_clear_error(tmp_path: Path) -> None:
     path = tmp_path / "run.db"
     path.write_bytes(b"not a database at all" * 100)
-    with pytest.raises(StoreError, match="not a database"):
-        RunReader(path)
+    with RunReader(path) as reader:
+        assert "file is not a database" in reader.events()[-1].message
     with pytest.raises(StoreError, match="not a database"):
         RunWriter(path, attempt=1)
 

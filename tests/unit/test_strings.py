@@ -15,9 +15,12 @@ from grpo_studio.ui.frame import ASSETS
 
 PAGES = {
     "live": "live*.js",
-    "runs": "runs.js",
+    "runs": "runs*.js",
     "launch": "launch*.js",
     "verifiers": "verifiers*.js",
+    "play": "play*.js",
+    "actions": "actions_*.js",
+    "results": "results*.js",
     "frame": "frame.js",
 }
 SCRIPTS = sorted(ASSETS.glob("*.js"))

@@ -8,7 +8,7 @@ const PAGES = ["launch", "live", "verifiers", "runs"];
 export function buildFrame({ element, server, words, page }) {
   const lost = h("div", { class: "lost", role: "status", hidden: true });
   const device = h("span", { class: "badge", title: words.device_note });
-  const queue = h("span", { class: "badge", title: words.queue_note });
+  const queue = h("a", { class: "badge", href: "./runs#queue", title: words.queue_note });
   const links = PAGES.map((name) =>
     h("a", { href: name === "live" ? "./live" : `./${name}`, class: "nav-link", "aria-current": name === page ? "page" : null }, words.pages[name]));
   const theme = h("button", { class: "icon-button", type: "button", title: words.theme, "aria-label": words.theme,
@@ -26,7 +26,7 @@ export function buildFrame({ element, server, words, page }) {
     if (status.error) throw new Error(status.error);
     setText(device, say(words.device, { device: status.device, used: share(status.used, status.total), total: bytes(status.total, 2) }));
     setText(queue, status.queue_problem ? words.queue_unknown : say(status.queued ? words.queue : words.queue_empty, { count: status.queued }));
-    queue.title = status.queue_problem || words.queue_note;
+    queue.title = say(words.queue_open, { note: status.queue_problem || words.queue_note });
   }, { every: 10000, line: lost, lost: words.lost });
   return main;
 }

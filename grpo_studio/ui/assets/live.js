@@ -1,3 +1,5 @@
+import { makeActions } from "./actions_run.js";
+import { bannerHelp, buildLineage, buildStripActions } from "./live_actions.js";
 import { faultBanner } from "./banner.js";
 import { h, replace, say } from "./dom.js";
 import { lostLine } from "./frame.js";
@@ -11,7 +13,7 @@ import { poll, within } from "./poll.js";
 const LIST_EVERY = 30000;
 
 /** The Live page: asks one question every two seconds, hands each part of the answer to the part of the page it is for. */
-export function start({ main, server, words, frame }) {
+export function start({ main, server, words, actions: own, frame }) {
   const asked = new URLSearchParams(location.search);
   const page = {
     run: asked.get("run"), about: null, cursor: null, strip: null, rate: null,
@@ -20,9 +22,13 @@ export function start({ main, server, words, frame }) {
   };
   const ask = (name, request = {}) => within(server[name]({ run: page.run, ...request }));
 
-  const strip = buildStrip({ words, states: frame.states, onstop: stop, onchoose: choose });
-  const banner = buildBanner(words, () => events.openLog());
+  const shown = () => ({ id: page.run, name: page.about.name });
+  const actions = makeActions({ server, words: own, frame, report: (text) => trouble.show(text), changed: acted });
+  const strip = buildStrip({ words, states: frame.states, onstop: stop, onchoose: choose, actions: buildStripActions({ words, own, actions, run: shown, report: (text) => trouble.show(text) }) });
+  const lineage = buildLineage(words, own);
+  const banner = buildBanner(words, () => events.openLog(), bannerHelp({ words, actions, run: shown }));
   const problem = faultBanner(); // what the newest answer lacks: goes with the next one
+  const damage = faultBanner(); // what of the record is lost
   const trouble = faultBanner(); // what an action did not do: goes with the next action
   const tiles = buildTiles(words);
   const charts = buildCharts({ words, onstep: (step) => pick(step) });
@@ -30,10 +36,10 @@ export function start({ main, server, words, frame }) {
   const groups = buildGroups({ words, inspector: inspector.node, onstep: (step) => pick(step), ongroup: openGroup, onnewest: follow });
   const events = buildEvents({ words, readLog: () => ask("live_log"), onlost: lost });
   const nothing = h("section", { class: "card nothing", hidden: true }, h("h2", {}, words.empty), h("p", { class: "muted" }, words.empty_text), h("a", { class: "button primary", href: "./launch" }, words.empty_link));
-  const rest = h("div", { style: { display: "contents" } }, banner.node, tiles.node, charts.top, groups.node, charts.multiples, events.nodes);
+  const rest = h("div", { style: { display: "contents" } }, lineage.node, banner.node, tiles.node, charts.top, groups.node, charts.multiples, events.nodes);
   const body = h("div", { style: { display: "contents" } }, strip.node, rest);
   body.hidden = true;
-  replace(main, problem.node, trouble.node, nothing, body);
+  replace(main, problem.node, trouble.node, damage.node, nothing, body);
   document.addEventListener("keydown", onKey);
   let listed = 0;
   const polling = poll(tick, { line: lostLine(), lost: frame.lost });
@@ -49,7 +55,7 @@ export function start({ main, server, words, frame }) {
     if (!page.about && !news.about) { page.cursor = null; return; }
     page.cursor = news.cursor;
     if (news.about) meet(news.about);
-    if (news.strip) { page.strip = news.strip; page.rate = news.charts?.tokens_per_s ?? page.rate; strip.update(page.strip, page.rate); banner.update(page.strip); }
+    if (news.strip) { page.strip = news.strip; page.rate = news.charts?.tokens_per_s ?? page.rate; strip.update(page.strip, page.rate); banner.update(page.strip); damage.show(page.strip.lost); }
     if (news.charts) {
       page.about.seen = news.strip.step > 0;
       page.about.updated = news.charts.updated;
@@ -72,6 +78,7 @@ export function start({ main, server, words, frame }) {
     body.hidden = false;
     rest.style.display = "contents";
     showRuns();
+    lineage.show(about.parent);
     charts.about(about);
     groups.clear(); inspector.clear(); events.clear();
     remember();
@@ -168,7 +175,7 @@ export function start({ main, server, words, frame }) {
     // Nothing of the run before may stand under the new one's name.
     rest.style.display = "none";
     strip.blank();
-    problem.show(""); trouble.show("");
+    for (const one of [problem, trouble, damage]) one.show("");
     Object.assign(page, { run: id, about: null, strip: null, cursor: null, step: null, strips: null, group: null, last: 0, following: true, wantedStep: null, wantedPlace: null, rate: null, turn: page.turn + 1 });
     polling.now();
   }
@@ -179,6 +186,12 @@ export function start({ main, server, words, frame }) {
     if (answer?.error) trouble.show(say(words.stop_failed, { error: answer.error }));
     if (!answer || answer.error) strip.asked(false);
     polling.now();
+  }
+
+  /** Something was done to the run; a run that was deleted is left for the list. */
+  function acted(deleted = null) {
+    if (deleted === page.run) location.href = "./runs";
+    else polling.now();
   }
 
   /** The whole text, or null when there is no answer. */

@@ -34,7 +34,7 @@ export function buildEvents({ words, readLog, onlost }) {
 }
 
 function line(event) {
-  return h("div", { class: `event ${event.level}` }, h("span", { class: "muted" }, clock(event.ts)), h("span", { class: "kind" }, event.kind.replace(/_/g, " ")), h("span", { class: "message" }, event.message));
+  return h("div", { class: `event ${event.level}`, data: { kind: event.kind } }, h("span", { class: "muted" }, clock(event.ts)), h("span", { class: "kind" }, event.kind.replace(/_/g, " ")), h("span", { class: "message" }, event.message));
 }
 
 function buildLog(words, readLog, onlost) {

@@ -3,14 +3,15 @@ import { bytes, duration, fixed, number, percent, signed } from "./format.js";
 
 /** The top of Live: the strip, the banner and the tiles. */
 
-export function buildStrip({ words, states, onstop, onchoose }) {
+export function buildStrip({ words, states, onstop, onchoose, actions }) {
   const picker = h("select", { "aria-label": words.choose, title: words.choose, onchange: () => onchoose(picker.value), });
   const pill = h("span", { class: "pill", role: "status" });
   const filled = h("span");
   const bar = h("div", { class: "progress", role: "progressbar", "aria-valuemin": "0" }, filled);
-  const text = h("span", { class: "strip-text" });
+  const text = h("span");
+  const spent = h("small", { style: { display: "block", color: "var(--ink-3)" } }, "\u00a0");
   const stop = h("button", { class: "button danger", type: "button", title: words.stop_note, onclick: () => onstop(stop) }, words.stop);
-  const node = h("section", { class: "card strip" }, h("div", { class: "strip-name" }, picker), pill, bar, text, stop);
+  const node = h("section", { class: "card strip" }, h("div", { class: "strip-name" }, picker), pill, bar, h("span", { class: "strip-text" }, text, spent), stop, actions.node);
   let stopAsked = false;
   let listed = "";
 
@@ -31,20 +32,35 @@ export function buildStrip({ words, states, onstop, onchoose }) {
     if (strip.seconds_left !== null && strip.seconds_left > 0) parts.push(say(words.left, { time: duration(strip.seconds_left) }));
     if (rate && strip.state === "running") parts.push(say(words.tokens, { rate: number(rate) }));
     setText(text, parts.join(" · "));
+    const lives = strip.attempt > 1 ? [say(words.attempt, strip)] : [];
+    setText(spent, [...lives, spentText(strip.money, words.money)].filter(Boolean).join(" · ") || "\u00a0");
+    spent.title = strip.money.price ? say(words.money.price, strip.money) : words.money.no_price;
     if (strip.ended) stopAsked = false;
     stop.hidden = strip.ended;
     stop.disabled = stopAsked || strip.state === "stopping";
-    setText(stop, stop.disabled ? words.stopping : words.stop);
+    const waits = strip.state === "queued";
+    stop.title = waits ? words.cancel_note : words.stop_note;
+    setText(stop, stop.disabled ? words.stopping : waits ? words.cancel : words.stop);
+    actions.update(strip);
   }
   /** Another run was chosen: what is known of the one before no longer holds. */
   function blank() {
     stopAsked = false;
     stop.hidden = true;
+    actions.blank();
     delete pill.dataset.state;
     filled.style.width = "0";
-    for (const one of [pill, text]) setText(one, "");
+    for (const one of [pill, text, spent]) setText(one, "");
   }
   return { node, options, update, blank, choosing: () => document.activeElement === picker, asked: (yes) => { stopAsked = yes; stop.disabled = yes; setText(stop, yes ? words.stopping : words.stop); } };
+}
+
+/** What all attempts have taken and cost so far, what they will have cost, and the limit that comes before the end. */
+export function spentText(money, says) {
+  const parts = money.seconds ? [say(says.seconds, { time: duration(money.seconds) })] : [];
+  if (money.cost !== null && money.seconds) parts.push(say(money.cost_at_end === null ? says.cost : says.cost_of, money));
+  if (money.stops_in !== null) parts.push(say(says.stops, { limit: money.stops_at, time: duration(money.stops_in) }));
+  return parts.join(" · ");
 }
 
 /** "29 Nov 23:53" out of an id that begins with 20261129-235338. */
@@ -53,7 +69,8 @@ export function when(id) {
   return found ? `${found[1]}-${found[2]}-${found[3]} ${found[4]}:${found[5]}` : id;
 }
 
-export function buildBanner(words, onlog) {
+/** `help(strip)` are nodes: what a person can do now. */
+export function buildBanner(words, onlog, help) {
   const node = h("div", { class: "banner", hidden: true });
   let told = "";
   function update(strip) {
@@ -63,11 +80,12 @@ export function buildBanner(words, onlog) {
     node.className = `banner ${fault ? "fault" : "wait"}`;
     const role = fault ? "alert" : "status";
     if (node.getAttribute("role") !== role) node.setAttribute("role", role);
-    const key = JSON.stringify([title, strip.reason, strip.step]);
+    const key = JSON.stringify([title, strip.reason, strip.step, strip.help, strip.actions]);
     if (node.hidden || key === told) return; // a live region is read out with every change
     told = key;
     replace(node, h("strong", {}, title), h("span", {}, strip.reason),
       strip.step ? h("span", {}, say(words.banner_step, strip)) : null,
+      help(strip),
       fault ? h("button", { class: "link", type: "button", onclick: onlog }, words.banner_log) : null);
   }
   return { node, update };

@@ -1,3 +1,7 @@
+import { openImport } from "./actions_carry.js";
+import { menuButton } from "./actions_menu.js";
+import { buildQueue } from "./runs_queue.js";
+import { makeActions } from "./actions_run.js";
 import { faultBanner } from "./banner.js";
 import { h, replace, say, setText, svg, term } from "./dom.js";
 import { age, bytes, fixed, grouped, signed } from "./format.js";
@@ -6,20 +10,23 @@ import { sparkPoints, when } from "./live_top.js";
 import { poll, within } from "./poll.js";
 
 /** The Runs page: fifty rows a page; rows are redrawn only when the server says that something changed. */
-export function start({ main, server, words, frame }) {
+export function start({ main, server, words, actions: own, frame }) {
   const asked = new URLSearchParams(location.search);
   const view = { filter: asked.get("filter") || "", page: 0, version: null, turn: 0, stopping: new Set() };
   const filter = h("input", { class: "field runs-filter", type: "search", placeholder: words.filter, "aria-label": words.filter, value: view.filter });
   const count = h("span", { class: "muted small", role: "status" });
   const problem = faultBanner(); // what the newest answer lacks
   const trouble = faultBanner(); // what an action did not do: goes with the next action
+  const actions = makeActions({ server, words: own, frame, report: (text) => trouble.show(text), changed: refresh });
+  const queue = buildQueue({ words, actions });
+  const bring = h("button", { class: "button", type: "button", onclick: () => openImport({ server, words: own, frame, changed: refresh }) }, words.import);
   const body = h("tbody");
   const columns = ["state", "run", "model", "data", "reward", "steps", "age", "size"];
   const table = h("table", { class: "runs-table" }, h("thead", {}, h("tr", {},
     columns.map((name) => h("th", { scope: "col", class: `col-${name}` }, name === "reward" ? term(words.reward, words.reward_note) : words[name])), h("th", { class: "col-act" }))), body);
   const nothing = h("div", { class: "nothing", hidden: true });
   const pager = h("div", { class: "runs-pager", hidden: true });
-  replace(main, problem.node, trouble.node, h("section", { class: "card runs" }, h("div", { class: "runs-head" }, h("h1", {}, words.title), count, filter), table, nothing, pager));
+  replace(main, problem.node, trouble.node, queue.node, h("section", { class: "card runs" }, h("div", { class: "runs-head" }, h("h1", {}, words.title), count, filter, bring), table, nothing, pager));
   document.title = `${words.title} · ${frame.name}`;
   const drawn = new Map(); // id -> {key, node, age, started}
 
@@ -44,7 +51,13 @@ export function start({ main, server, words, frame }) {
     for (const one of drawn.values()) setText(one.age, one.started ? age(Date.now() / 1000 - one.started) : "–");
   }
 
-  function draw({ rows, total, page, pages }) {
+  function refresh() {
+    view.version = null;
+    polling.now();
+  }
+
+  function draw({ rows, total, page, pages, queue: waiting, queue_problem: broken }) {
+    queue.show(waiting, broken);
     setText(count, total === 1 ? words.count_1 : say(words.count, { total: grouped(total) }));
     patch(rows);
     table.hidden = rows.length === 0;
@@ -86,15 +99,23 @@ export function start({ main, server, words, frame }) {
     const pill = h("span", { class: "pill", data: { state: run.state }, title: run.reason || "" }, frame.states[run.state]);
     const node = h("tr", { data: { run: run.id }, onclick: (event) => { if (!event.target.closest("a, button") && !String(getSelection())) location.href = link; } },
       h("td", { class: "col-state" }, pill),
-      h("td", { class: "col-run" }, h("a", { href: link, "aria-label": say(words.open, { name: run.name }) }, run.name), h("div", { class: "under", title: run.problem || run.reason || run.id }, run.problem || (run.ended && run.state !== "finished" && run.reason) || when(run.id))),
+      h("td", { class: "col-run" }, h("a", { href: link, "aria-label": say(words.open, { name: run.name }) }, run.name), h("div", { class: "under", title: run.problem || run.reason || run.id }, under(run))),
       h("td", { class: "col-model", title: run.model }, run.model),
       h("td", { class: "col-data", title: run.data }, run.data),
       h("td", { class: "col-reward" }, reward(run)),
       h("td", { class: "col-steps number" }, run.steps ? [String(run.step), h("span", { class: "muted" }, ` / ${run.steps}`), progress(run)] : "–"),
       old,
-      h("td", { class: "col-size number" }, bytes(run.size)),
-      h("td", { class: "col-act" }, run.ended ? null : stopButton(run)));
+      h("td", { class: "col-size number" }, bytes(run.size), run.checkpoints ? h("div", { class: "under" }, run.checkpoints === 1 ? words.checkpoints_1 : say(words.checkpoints, { count: run.checkpoints })) : null),
+      h("td", { class: "col-act" }, h("div", { class: "acts" }, run.ended ? null : stopButton(run), menuButton({ label: say(words.menu, { name: run.name }), words: own, items: () => actions.items(run) }))));
     return { node, age: old };
+  }
+
+  /** The line under a name: what is wrong, or why it ended, or when it began; and where it comes from. */
+  function under(run) {
+    const parts = [run.problem || (run.ended && run.state !== "finished" && run.reason) || when(run.id)];
+    if (run.attempt > 1) parts.unshift(say(words.attempt, run));
+    if (run.parent) parts.push(say(words.branch_of, run.parent));
+    return parts.join(" · ");
   }
 
   function reward(run) {
@@ -121,7 +142,8 @@ export function start({ main, server, words, frame }) {
 
   function stopButton(run) {
     const busy = run.state === "stopping" || view.stopping.has(run.id);
-    const button = h("button", { class: "button danger", type: "button", disabled: busy }, busy ? words.stopping : words.stop);
+    const label = run.state === "queued" ? words.cancel : words.stop;
+    const button = h("button", { class: "button danger", type: "button", disabled: busy }, busy ? words.stopping : label);
     button.addEventListener("click", async () => {
       view.stopping.add(run.id);
       button.disabled = true;
@@ -131,7 +153,7 @@ export function start({ main, server, words, frame }) {
       if (failed) {
         view.stopping.delete(run.id);
         button.disabled = false;
-        button.textContent = words.stop;
+        button.textContent = label;
         trouble.show(failed);
         view.version = null;
       }
