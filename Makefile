@@ -52,6 +52,8 @@ bench: $(VENV)/dev
 	$(BIN)/python -m bench.idle_page
 	$(BIN)/python -m bench.verifiers
 	$(BIN)/python -m bench.data
+	$(BIN)/python -m bench.checkpoints
+	$(BIN)/python -m bench.recovery
 
 pictures: $(VENV)/dev
 	sh tools/require_chromium.sh

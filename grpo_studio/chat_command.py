@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from grpo_studio.command_output import tell
 from grpo_studio.config import RunConfig
 from grpo_studio.play.talk import BASE, Message, Reply, Sampling, as_in_training, messages_of, sampling_of, side_of
 from grpo_studio.settings import Settings
@@ -45,7 +46,7 @@ def chat(options: argparse.Namespace, settings: Settings) -> tuple[dict[str, Any
     load_libraries()
     from grpo_studio.training.chat import ChatModels
 
-    models = ChatModels(config, settings, sides, lambda what: print(what, file=sys.stderr, flush=True))
+    models = ChatModels(config, settings, sides, tell)
     talk = _Talk(models.answer, config, names, sampling, template=not options.raw)
     turns = [talk.turn(text, show=None if options.json else _show) for text in _asked(options)]
     document = {"run": folder.run_id, "sides": names, "sampling": sampling.as_dict(), "turns": turns}

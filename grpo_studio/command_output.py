@@ -17,6 +17,11 @@ from grpo_studio.shown import visible
 QUIET_SECONDS = 2.0
 
 
+def tell(what: str) -> None:
+    """What is being done, as a line on stderr."""
+    print(visible(what), file=sys.stderr, flush=True)
+
+
 def progress_line() -> Progress:
     """A progress bar on stderr, where it is a terminal; else a line for each tenth."""
     told = [-1]

@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from grpo_studio import run_lock
+from grpo_studio.child_environment import of_program
 from grpo_studio.config import RunConfig
 from grpo_studio.devices import Claim, claim, shortage
 from grpo_studio.errors import StoreError, StudioError
@@ -37,12 +38,6 @@ def ensure_running(settings: Settings) -> None:
     Raises:
         StoreError: it cannot be started.
     """
-    environment = {
-        **os.environ,
-        "GRPO_STUDIO_HOME": str(settings.home),
-        "GRPO_STUDIO_CACHE": str(settings.cache),
-        "PYTHONPATH": os.pathsep.join(filter(None, [str(PACKAGE_DIR.parent), os.environ.get("PYTHONPATH")])),
-    }
     log_path = settings.home / "dispatcher.log"
     try:
         with log_path.open("ab") as log:
@@ -52,7 +47,7 @@ def ensure_running(settings: Settings) -> None:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                env=environment,
+                env=os.environ | of_program(settings),
                 cwd=PACKAGE_DIR.parent,
                 start_new_session=True,
                 check=True,

@@ -22,17 +22,18 @@ from typing import Any
 
 from grpo_studio import run_lock
 from grpo_studio.catalog import BUILTIN_MODELS, fetch, locate
+from grpo_studio.child_environment import of_program
 from grpo_studio.config import RunConfig
 from grpo_studio.devices import Claim, Device, claim, current_device, shortage
 from grpo_studio.dry_run_estimate import Iteration
-from grpo_studio.dry_run_record import read_iteration, setup_of, steps_done
+from grpo_studio.dry_run_record import read_iteration, steps_done
 from grpo_studio.errors import StoreError, TrainingError
 from grpo_studio.job_queue import JobQueue
 from grpo_studio.process_identity import start_token
 from grpo_studio.progress import Progress
-from grpo_studio.run_facts import state_of
+from grpo_studio.run_facts import setup_of, state_of
 from grpo_studio.run_state import RunState
-from grpo_studio.settings import PACKAGE_DIR, Settings
+from grpo_studio.settings import Settings
 from grpo_studio.shown import shown
 from grpo_studio.store.folder import RunFolder, create_run
 from grpo_studio.store.log import tail
@@ -121,12 +122,7 @@ def _reason(folder: RunFolder, state: RunState) -> str:
 @contextmanager
 def _environment(settings: Settings) -> Iterator[None]:
     """What a worker needs to find this program and the same folders, wherever it is started from."""
-    paths = [str(PACKAGE_DIR.parent), os.environ.get("PYTHONPATH")]
-    wanted = {
-        "PYTHONPATH": os.pathsep.join(filter(None, paths)),
-        "GRPO_STUDIO_HOME": str(settings.home),
-        "GRPO_STUDIO_CACHE": str(settings.cache),
-    }
+    wanted = of_program(settings)
     before = {name: os.environ.get(name) for name in wanted}
     os.environ.update(wanted)
     try:

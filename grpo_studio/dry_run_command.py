@@ -11,6 +11,7 @@ from dataclasses import asdict
 from typing import Any
 
 from grpo_studio.cards_table import TABLE_DATE, find_card
+from grpo_studio.child_environment import search_path
 from grpo_studio.config import RunConfig
 from grpo_studio.devices import worker_environment
 from grpo_studio.dry_run import DryRun, dry_run
@@ -18,7 +19,7 @@ from grpo_studio.dry_run_estimate import OnCard, Speed, Whole, across_cards, cos
 from grpo_studio.dry_run_text import lines_of_cards, lines_of_iteration, lines_of_whole
 from grpo_studio.errors import TrainingError
 from grpo_studio.progress import Progress
-from grpo_studio.settings import PACKAGE_DIR, Settings
+from grpo_studio.settings import Settings
 from grpo_studio.spending import Price, price_per_hour
 
 MEASURE_WITHIN = 120.0
@@ -102,11 +103,7 @@ def _speed(config: RunConfig, found: DryRun) -> Speed | None:
     if card is not None:
         return speed_of_card(config, card)
     multiplied = "bfloat16" if dtype == "bfloat16" or config.model.dtype == "mixed" else "float32"
-    environment = {
-        **os.environ,
-        **worker_environment(config),
-        "PYTHONPATH": os.pathsep.join(filter(None, [str(PACKAGE_DIR.parent), os.environ.get("PYTHONPATH")])),
-    }
+    environment = os.environ | worker_environment(config) | search_path()
     try:
         done = subprocess.run(
             [sys.executable, "-m", "grpo_studio.training.speed", multiplied],

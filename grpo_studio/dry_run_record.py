@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from typing import Any
 
 from grpo_studio.config import RunConfig
 from grpo_studio.dry_run_estimate import ASIDE, Iteration
@@ -16,12 +14,6 @@ PEAK = "memory/peak/"
 
 def steps_done(reader: RunReader) -> int:
     return reader.last_step()
-
-
-def setup_of(reader: RunReader) -> dict[str, Any]:
-    """The facts that the run told of itself: device, dtype, parameters and the like."""
-    found = reader.rows("SELECT data FROM event WHERE kind = 'setup' ORDER BY id DESC LIMIT 1")
-    return dict(json.loads(found[0][0])) if found and found[0][0] else {}
 
 
 def read_iteration(reader: RunReader, config: RunConfig) -> Iteration:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from typing import Any
 
 from grpo_studio import devices
 from grpo_studio.checkpoints import Checkpoint, find_checkpoint
+from grpo_studio.command_output import tell
 from grpo_studio.config import RunConfig
 from grpo_studio.errors import StudioError, UsageError
 from grpo_studio.evaluation_passing import pass_rule
@@ -16,7 +16,6 @@ from grpo_studio.evaluation_store import BASE, write_evaluation
 from grpo_studio.libraries import load_libraries
 from grpo_studio.progress import Progress
 from grpo_studio.settings import Settings
-from grpo_studio.shown import visible
 from grpo_studio.store.folder import RunFolder, find_run, run_folders
 from grpo_studio.supervisor import state_of
 
@@ -49,7 +48,7 @@ def evaluate(
     config = _with_size(folder.config(), options)
     checkpoint = None if options.checkpoint == BASE else find_checkpoint(folder, options.checkpoint)
     if busy := _holds_the_gpu(settings):
-        _tell(f"the run {busy} holds the GPU; both get slower and share its memory")
+        tell(f"the run {busy} holds the GPU; both get slower and share its memory")
     began = time.monotonic()
     name = _scored(config, settings, folder, checkpoint, progress)
     from grpo_studio.evaluation_result import result  # it brings pandas, which no other command waits for
@@ -60,20 +59,16 @@ def evaluate(
 def _scored(
     config: RunConfig, settings: Settings, folder: RunFolder, checkpoint: Checkpoint | None, progress: Progress
 ) -> str:
-    _tell("loading the libraries")
+    tell("loading the libraries")
     load_libraries()
     from grpo_studio.training.evaluate_run import evaluate_checkpoint
     from grpo_studio.training.scored_batch import evaluation_metrics
 
-    groups = evaluate_checkpoint(config, settings, folder, checkpoint, _tell, progress)
+    groups = evaluate_checkpoint(config, settings, folder, checkpoint, tell, progress)
     metrics = evaluation_metrics(groups, pass_rule(config))
     name, step = (BASE, 0) if checkpoint is None else (checkpoint.name, checkpoint.step)
     data = {"rows": sum(group.split == "eval" for group in groups), "samples": config.evaluation.samples}
     return write_evaluation(folder, name, step, groups, metrics, data)
-
-
-def _tell(what: str) -> None:
-    print(visible(what), file=sys.stderr, flush=True)
 
 
 def _with_size(config: RunConfig, options: argparse.Namespace) -> RunConfig:

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import argparse
 import signal
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from grpo_studio.command_output import tell
 from grpo_studio.disk import sized
 from grpo_studio.errors import UsageError
 from grpo_studio.exporting.archive import archive
 from grpo_studio.settings import Settings
-from grpo_studio.shown import visible
 from grpo_studio.store.folder import RunFolder, find_run
 
 Found = tuple[dict[str, Any], list[str], int]
@@ -56,11 +55,6 @@ def export(options: argparse.Namespace, settings: Settings) -> Found:
         if options.script:
             return _script(folder, settings, target)
         return _weights(folder, settings, target, options)
-
-
-def tell(what: str) -> None:
-    """Progress, on stderr."""
-    print(visible(what), file=sys.stderr, flush=True)
 
 
 @contextmanager

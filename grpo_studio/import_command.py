@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from grpo_studio.checkpoints import newest_resumable, whole_checkpoints
-from grpo_studio.export_command import tell, tidied_up
+from grpo_studio.command_output import tell
+from grpo_studio.export_command import tidied_up
 from grpo_studio.exporting.importing import import_archive
 from grpo_studio.run_facts import state_of
 from grpo_studio.settings import Settings

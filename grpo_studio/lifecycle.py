@@ -22,8 +22,9 @@ from grpo_studio.lifecycle_branch import branch, branch_changes
 from grpo_studio.lifecycle_settings import changed_settings, checked_here, newest_to_resume, require_known
 from grpo_studio.run_elsewhere import works_elsewhere
 from grpo_studio.run_facts import facts_of
-from grpo_studio.run_state import ENDED, RECORDS_LOST, derive
+from grpo_studio.run_state import ENDED, derive
 from grpo_studio.settings import Settings
+from grpo_studio.store import salvage
 from grpo_studio.store.folder import RunFolder, write_whole
 from grpo_studio.store.reader import RunReader, newest_attempt
 from grpo_studio.store.writer import RunWriter
@@ -65,6 +66,8 @@ def resume(folder: RunFolder, settings: Settings, overrides: Sequence[str] = ())
     with run_lock.held(folder, run_lock.PATIENCE) as mine:
         if not mine or newest_attempt(folder.database).attempt != attempt:
             raise StoreError(RESUMED_ALREADY.format(folder.run_id))
+        if lost := salvage.replace(folder):
+            passed_over = [*passed_over, f"its record was damaged: {lost}"]
         _begin(folder, queue, checkpoint, passed_over, before, after)
     _serve(folder, settings)
 
@@ -129,8 +132,8 @@ def _resumable(folder: RunFolder, queue: JobQueue) -> str:
     """
     facts = facts_of(folder)
     run, state = folder.run_id, derive(facts).state
-    if lost := facts.trouble or next((message for kind, message in facts.events if kind == RECORDS_LOST), ""):
-        raise StoreError(f"{run} cannot go on, since its record is damaged: {lost}; {BRANCH}")
+    if facts.trouble:
+        raise StoreError(f"{run} cannot go on, since its record is damaged: {facts.trouble}; {BRANCH}")
     if state == "queued" and queue.has(folder.path):
         raise StoreError(f"{run} waits in the queue already; to change its settings first cancel it: cancel RUN")
     if state == "finished":

@@ -10,13 +10,12 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from grpo_studio import dispatcher, resume_rules
+from grpo_studio import resume_rules
 from grpo_studio.checkpoints import Checkpoint, best_of, find_checkpoint, read_checkpoint, whole_checkpoints
 from grpo_studio.config import RunConfig
 from grpo_studio.config_files import read_config_file, with_overrides
 from grpo_studio.disk import require_space, told_when_full
 from grpo_studio.errors import CheckpointError, ConfigError, StoreError, StudioError
-from grpo_studio.job_queue import JobQueue
 from grpo_studio.lifecycle_settings import require_sound
 from grpo_studio.looks import WholeLook
 from grpo_studio.preflight import check
@@ -26,7 +25,7 @@ from grpo_studio.rules import inspect
 from grpo_studio.settings import Settings
 from grpo_studio.store.folder import RunFolder, create_run, write_whole
 from grpo_studio.store.writer import RunWriter
-from grpo_studio.supervisor import with_whole_paths
+from grpo_studio.supervisor import enqueued, with_whole_paths
 
 STAGING = ".branching-"
 """How the name of the folder begins in which a branch is made."""
@@ -50,16 +49,7 @@ def branch(
     settings.require_writable()
     report = check(config.model_dump(mode="json"), settings, WholeLook(progress, count_all=False))
     require_sound(report.problems, report.config)
-    made = _made(folder, checkpoint, config, changes, settings, name)
-    queue = JobQueue(settings.queue_path)
-    try:
-        queue.add(made.path)
-        dispatcher.ensure_running(settings)
-    except StudioError:
-        queue.remove(made.path, only_waiting=True)
-        shutil.rmtree(made.path, ignore_errors=True)
-        raise
-    return made
+    return enqueued(_made(folder, checkpoint, config, changes, settings, name), settings)
 
 
 def branch_changes(

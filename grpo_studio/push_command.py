@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from grpo_studio.export_command import add_choice, tell, tidied_up
+from grpo_studio.command_output import tell
+from grpo_studio.export_command import add_choice, tidied_up
 from grpo_studio.settings import Settings
 from grpo_studio.store.folder import find_run
 

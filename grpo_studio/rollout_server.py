@@ -19,12 +19,12 @@ from pathlib import Path
 
 import psutil
 
+from grpo_studio.child_environment import search_path
 from grpo_studio.config import RunConfig
 from grpo_studio.devices import current_device
 from grpo_studio.errors import RolloutError
 from grpo_studio.rollout_health import answers_well
 from grpo_studio.rollout_server_child import release_shared_memory
-from grpo_studio.settings import PACKAGE_DIR
 
 HOST = "127.0.0.1"
 POLL = 0.5
@@ -120,7 +120,6 @@ def launch(
         RolloutError: the process cannot be started.
     """
     scratch = Path(tempfile.mkdtemp(prefix="grpo-studio-server-"))
-    path = os.pathsep.join(filter(None, [str(PACKAGE_DIR.parent), environment.get("PYTHONPATH")]))
     keeper = [sys.executable, "-m", "grpo_studio.rollout_server_child", str(os.getpid()), str(scratch), *command]
     try:
         with log_path.open("ab") as log:
@@ -129,7 +128,7 @@ def launch(
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                env={**environment, "PYTHONPATH": path, "TMPDIR": str(scratch)},
+                env={**environment, **search_path(environment), "TMPDIR": str(scratch)},
             )
     except OSError as error:
         shutil.rmtree(scratch, ignore_errors=True)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from grpo_studio import run_lock
@@ -26,6 +29,8 @@ NAMES = (
 )
 STEPS = re.compile(r"^algorithm:\n(?: .*\n)*?  steps: ([0-9]{1,9})$", re.MULTILINE)
 """The number of steps in a config.yaml as it is written here; parsing all of it takes ten milliseconds."""
+
+VERSION = re.compile(r"[0-9][0-9A-Za-z.+!_-]{0,59}")
 
 
 def facts_of(folder: RunFolder) -> RunFacts:
@@ -78,6 +83,26 @@ def last_metrics(reader: RunReader) -> dict[str, float | None]:
                 found[name] = rows[0][0]
                 break
     return found
+
+
+def setup_of(reader: RunReader) -> dict[str, Any]:
+    """What the newest attempt that began to train told of itself; empty before one has.
+
+    Keys: device, card, dtype, parameters, train_rows, versions and more (`training.setup_facts`). A record of an older
+    program lacks some, and one from outside holds what it likes.
+    """
+    for (data,) in reader.rows("SELECT data FROM event WHERE kind = 'setup' ORDER BY id DESC"):
+        with suppress(ValueError, RecursionError):
+            if isinstance(found := json.loads(data or "null"), dict) and found:
+                return found
+    return {}
+
+
+def versions_in(setup: Mapping[str, Any]) -> dict[str, str]:
+    """The versions that a setup tells, by package: what is no version, in a record from outside, is left out."""
+    told = setup.get("versions")
+    pairs = told.items() if isinstance(told, dict) else ()
+    return {name: text for name, text in pairs if isinstance(text, str) and VERSION.fullmatch(text)}
 
 
 def steps_of(folder: RunFolder) -> int:

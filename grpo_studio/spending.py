@@ -1,4 +1,7 @@
-"""What a run costs, its limits, and what is still to come, from what it has spent (`spent`). Pure."""
+"""What a run costs, its limits, and what is still to come, from what it has spent (`spent`).
+
+Pure, but for a price whose card nobody names: then this machine is asked.
+"""
 
 from __future__ import annotations
 

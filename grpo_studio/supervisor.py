@@ -44,7 +44,15 @@ def submit(
     location = locate(config.model.id, settings.cache)
     if location.kind == "builtin" and not location.ready:
         fetch(BUILTIN_MODELS[location.id], settings.cache, progress)
-    folder = create_run(settings.runs_dir, with_whole_paths(config), name)
+    return enqueued(create_run(settings.runs_dir, with_whole_paths(config), name), settings)
+
+
+def enqueued(folder: RunFolder, settings: Settings) -> RunFolder:
+    """The run, which was made just now, in a queue that is served.
+
+    Raises:
+        StudioError: it cannot be queued, or nothing serves the queue; the run is then gone again.
+    """
     queue = JobQueue(settings.queue_path)
     try:
         queue.add(folder.path)

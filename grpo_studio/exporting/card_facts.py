@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import yaml
 
-from grpo_studio import __version__, queries
+from grpo_studio import __version__, queries, versions
 from grpo_studio.checkpoints import Checkpoint
 from grpo_studio.config import RunConfig
 from grpo_studio.errors import StoreError
@@ -17,12 +16,12 @@ from grpo_studio.exporting.card_evaluation import Evaluated, evaluated_at
 from grpo_studio.exporting.curve import Point
 from grpo_studio.exporting.origin import Origin, dataset_of, origin_of, settings_that_differ
 from grpo_studio.exporting.redaction import Redaction
+from grpo_studio.run_facts import setup_of, versions_in
 from grpo_studio.settings import Settings
 from grpo_studio.store.folder import RunFolder
 from grpo_studio.store.reader import RunReader
 
 Kind = Literal["adapter", "merged", "whole"]
-LIBRARIES = ("trl", "transformers", "peft", "torch", "accelerate", "datasets", "vllm", "liger-kernel")
 REWARD = "reward/mean"
 
 
@@ -58,7 +57,7 @@ def card_facts(
     Raises:
         ConfigError: the run's settings cannot be read.
     """
-    config, redaction = folder.config(), Redaction.of_environment()
+    config, redaction, setup = folder.config(), Redaction.of_environment(), recorded_setup(folder)
     source, source_id = dataset_of(config, ask_hub)
     told = settings_that_differ(config, redaction)
     return CardFacts(
@@ -75,21 +74,20 @@ def card_facts(
         loss=config.algorithm.loss_type,
         adapter=_adapter(config),
         saved_dtype=saved_dtype,
-        setup=setup_of(folder),
+        setup=setup,
         curve=_curve(folder, checkpoint.step),
         evaluated=evaluated_at(folder, config, checkpoint),
-        versions=dict(checkpoint.manifest.versions) or _versions(),
+        versions=_versions(checkpoint, setup),
     )
 
 
-def setup_of(folder: RunFolder) -> dict[str, Any]:
-    """What the newest attempt that began recorded of itself: device, number format, sizes; empty when it did not."""
+def recorded_setup(folder: RunFolder) -> dict[str, Any]:
+    """As `run_facts.setup_of`; empty when the record cannot be read."""
     try:
         with RunReader(folder.database) as reader:
-            found = [event.data for event in reader.events() if event.kind == "setup" and event.data]
+            return setup_of(reader)
     except StoreError:
         return {}
-    return found[-1] if found else {}
 
 
 def _adapter(config: RunConfig) -> str:
@@ -109,11 +107,10 @@ def _curve(folder: RunFolder, last: int) -> list[Point]:
     return [(step, value) for step, value in zip(values.index.tolist(), values.tolist(), strict=True) if step <= last]
 
 
-def _versions() -> dict[str, str]:
-    found = {}
-    for name in LIBRARIES:
-        try:
-            found[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return found
+def _versions(checkpoint: Checkpoint, setup: Mapping[str, Any]) -> dict[str, str]:
+    """Those that trained, as recorded; of a record that tells none, those that are installed here.
+
+    The program itself has a line of its own in the card.
+    """
+    trained = versions_in(setup) | dict(checkpoint.manifest.versions) or versions.installed()
+    return {name: version for name, version in trained.items() if name != "grpo_studio"}

@@ -12,7 +12,7 @@ from typing import Any
 from grpo_studio.checkpoints import Checkpoint
 from grpo_studio.errors import CheckpointError, UsageError
 from grpo_studio.exporting.aside import folder_aside
-from grpo_studio.exporting.card_facts import CardFacts, Kind, card_facts, setup_of
+from grpo_studio.exporting.card_facts import CardFacts, Kind, card_facts, recorded_setup
 from grpo_studio.exporting.choice import chosen
 from grpo_studio.exporting.curve import svg
 from grpo_studio.exporting.model_card import PICTURE, SETTINGS_FILE, model_card
@@ -27,6 +27,7 @@ NOT_CARRIED = frozenset({
     "trainer_state.json", "README.md",
 })  # fmt: skip
 """What a checkpoint holds besides the model: state of the training, and the card that PEFT makes."""
+LARGEST_JSON = 64 << 20
 BYTES_OF = {"float32": 4, "bfloat16": 2, "float16": 2}
 
 
@@ -69,7 +70,7 @@ def export_weights(
     if merge and not adapter:
         raise UsageError(f"{checkpoint.name} holds a whole model, so there is nothing to merge; leave out --merge")
     kind: Kind = "whole" if not adapter else "merged" if merge else "adapter"
-    setup = setup_of(folder)
+    setup = recorded_setup(folder)
     dtype = _dtype(folder, checkpoint, kind, setup)
     facts = card_facts(folder, settings, checkpoint, kind, dtype, ask_hub)
     needed = _needed(checkpoint, kind, dtype, setup)
@@ -166,8 +167,10 @@ def _notes(facts: CardFacts) -> list[str]:
 
 def _json(path: Path) -> dict[str, Any]:
     try:
+        if path.stat().st_size > LARGEST_JSON:
+            raise ValueError("it is too large")
         value = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise CheckpointError(
             f"{path.name} in {path.parent.name} cannot be read: {error}; take another checkpoint"
         ) from error

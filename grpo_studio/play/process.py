@@ -15,10 +15,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from grpo_studio.child_environment import of_program
 from grpo_studio.devices import worker_environment
 from grpo_studio.errors import ModelError, UsageError
 from grpo_studio.play.talk import Message, Sampling
-from grpo_studio.settings import PACKAGE_DIR, Settings
+from grpo_studio.settings import Settings
 from grpo_studio.store.folder import RunFolder
 
 TURNS_KEPT = 50
@@ -61,7 +62,7 @@ class PlayProcess:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._words,
-            env=_environment(folder, settings),
+            env=os.environ | worker_environment(folder.config()) | of_program(settings) | {"PYTHONUNBUFFERED": "1"},
             cwd=folder.path,
             start_new_session=True,
         )
@@ -159,14 +160,3 @@ class PlayProcess:
         why = f"killed by signal {-code}, likely for lack of memory" if code < 0 else f"exit code {code}"
         last = f": {lines[-1][:300]}" if lines else ""
         return f"the chat's process ended: {why}{last}; close other programs, then open a new chat"
-
-
-def _environment(folder: RunFolder, settings: Settings) -> dict[str, str]:
-    return {
-        **os.environ,
-        **worker_environment(folder.config()),
-        "GRPO_STUDIO_HOME": str(settings.home),
-        "GRPO_STUDIO_CACHE": str(settings.cache),
-        "PYTHONPATH": os.pathsep.join(filter(None, [str(PACKAGE_DIR.parent), os.environ.get("PYTHONPATH")])),
-        "PYTHONUNBUFFERED": "1",
-    }

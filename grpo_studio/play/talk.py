@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from grpo_studio.checkpoints import Checkpoint, find_checkpoint
 from grpo_studio.config import DatasetSettings, RunConfig
 from grpo_studio.errors import UsageError
+from grpo_studio.shown import shown
 from grpo_studio.store.folder import RunFolder
 
 BASE = "base"
@@ -100,8 +100,6 @@ def _number(asked: Mapping[str, Any], name: str, default: float, least: float, m
     value = asked.get(name)
     if value is None:
         return default
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise UsageError(f"{name} is {str(value)[:40]!r}; give a number from {least:g} to {most:g}")
-    if not least <= value <= most:
-        raise UsageError(f"{name} is {value:g}; give a number from {least:g} to {most:g}")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
+        raise UsageError(f"{name} is {shown(value, 40)}; give a number from {least:g} to {most:g}")
     return value

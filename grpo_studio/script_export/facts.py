@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from grpo_studio.run_facts import setup_of, versions_in
 from grpo_studio.store.folder import RunFolder
 from grpo_studio.store.reader import RunReader
 from grpo_studio.store.records import AttemptStart
@@ -17,6 +18,7 @@ class Recorded:
     """What a run has told of itself.
 
     `device`, `dtype` and `train_rows` are None, and `first_prompts` (those of step 1) empty, before it has trained.
+    `card` and `versions` (by package) are what it trained on and with, where it recorded them.
     """
 
     device: str | None
@@ -24,6 +26,8 @@ class Recorded:
     train_rows: int | None
     first_prompts: tuple[str, ...]
     attempts: tuple[AttemptStart, ...]
+    card: str | None = None
+    versions: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def newest(self) -> AttemptStart:
@@ -73,17 +77,18 @@ def recorded(folder: RunFolder) -> Recorded:
         StoreError: it cannot be read.
     """
     with RunReader(folder.database) as reader:
-        setups = [event.data for event in reader.events() if event.kind == "setup" and event.data]
+        setup = setup_of(reader)
         first = reader.rows(
             "SELECT prompt FROM prompt_group WHERE split = 'train' AND step = 1 AND attempt = 1 ORDER BY id"
         )
-        setup = setups[-1] if setups else {}
         return Recorded(
             _text(setup.get("device")),
             _text(setup.get("dtype")),
             setup["train_rows"] if isinstance(setup.get("train_rows"), int) else None,
             tuple(str(prompt) for (prompt,) in first),
             tuple(reader.attempts()),
+            _text(setup.get("card")),
+            versions_in(setup),
         )
 
 

@@ -1,4 +1,4 @@
-"""The packages of a script, with the versions that are installed here."""
+"""The packages of a script, with the versions that its run had, or else those that are installed here."""
 
 from __future__ import annotations
 
@@ -12,8 +12,14 @@ ALWAYS = ("accelerate", "datasets", "numpy", "torch", "transformers", "trl")
 STRATEGY = {"zero2": ("deepspeed",), "zero3": ("deepspeed",)}
 
 
-def requirements(config: RunConfig, imported: Iterable[str], runs_code: bool) -> tuple[list[str], list[str]]:
-    """The lines of requirements.txt, and those imported names that no installed package provides."""
+def requirements(
+    config: RunConfig, imported: Iterable[str], runs_code: bool, trained: Mapping[str, str]
+) -> tuple[list[str], list[str]]:
+    """The lines of requirements.txt, and those imported names that no installed package provides.
+
+    Args:
+        trained: versions that the run recorded, by package; they win.
+    """
     names = {*ALWAYS, *STRATEGY.get(config.scale.strategy, ())}
     names |= {"peft"} if config.memory.adapter != "none" else set()
     names |= {"bitsandbytes"} if config.memory.adapter == "qlora" else set()
@@ -26,7 +32,7 @@ def requirements(config: RunConfig, imported: Iterable[str], runs_code: bool) ->
         names |= set(providers.get(one, ())[:1])
         unknown += [one] if one not in providers else []
     distinct = {name.lower().replace("_", "-"): name for name in names}
-    return [_line(name) for name in sorted(distinct)], unknown
+    return [_line(name, trained) for name in sorted(distinct)], unknown
 
 
 @cache
@@ -35,9 +41,9 @@ def _providers() -> Mapping[str, list[str]]:
     return packages_distributions()
 
 
-def _line(name: str) -> str:
+def _line(name: str, trained: Mapping[str, str]) -> str:
     """Pinned; without the part behind a plus, which names a build that no index has under it."""
     try:
-        return f"{name}=={version(name).partition('+')[0]}"
+        return f"{name}=={(trained.get(name) or version(name)).partition('+')[0]}"
     except PackageNotFoundError:
         return name

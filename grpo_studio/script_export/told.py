@@ -98,7 +98,7 @@ def _left_out(config: RunConfig) -> Iterator[str]:
         yield "alerts are not raised (alerts)"
 
 
-def readme(run: str, config: RunConfig, facts: ScriptFacts, found: Sequence[str]) -> str:
+def readme(run: str, config: RunConfig, facts: ScriptFacts, told: Recorded, found: Sequence[str]) -> str:
     """The text of README.md; `run` is plain words, `found` what `differences` gave."""
     model = _code(facts.model) if isinstance(facts.model, str) else "the model in model/"
     rewards = "\n".join(
@@ -121,7 +121,7 @@ mean reward and the mean of each verifier. Checkpoints and the final weights go 
 | data.jsonl | the training rows, in the run's order: prompt, question, columns that the verifiers take |
 | rewards/ | the verifiers as they judged the run: plain functions |
 | run_support/ | code of GRPO Studio {__version__}: what verifiers import, the processes that run them, dead_groups.py |
-| requirements.txt | the versions that were installed when this was written |
+| requirements.txt | the versions that the run had; what it did not record, as installed when this was written |
 
 ## What is the same
 
@@ -130,11 +130,20 @@ same versions the first steps give the same rewards; rounding that differs betwe
 Besides TRL's own rules the script keeps those of the run, each marked in train.py: a completion that a verifier
 abstained on has no reward, groups of equal rewards have exact zeros as advantages, and a step in which nothing can be
 learned changes no weight.
-
+{_trained_on(told)}
 ## What differs
 
 {chr(10).join(f"- {one}" for one in found) or "Nothing that is known."}
 """
+
+
+def _trained_on(told: Recorded) -> str:
+    """Device and Python of the run, as a paragraph; nothing of a run that recorded neither."""
+    device = "a CPU" if told.device is not None and told.device.startswith("cpu") else None
+    parts = [f"on {_code(told.card)}" if told.card else f"on {device}" if device else ""]
+    parts += [f"with Python {told.versions['python']}" if "python" in told.versions else ""]
+    said = " ".join(part for part in parts if part)
+    return f"\nThe run trained {said}.\n" if said else ""
 
 
 def _code(text: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from grpo_studio.config import RunConfig
@@ -47,13 +47,19 @@ def write(folder: RunFolder, settings: Settings, target: Path, tell: Callable[[s
     _require_judges(specs)
     files = sorted(kept.glob("*.py"))
     support = support_of(files)
-    needed, unknown = requirements(config, support.packages, bool(runs_code(list(registry.specs), registry)))
+    sandboxed = bool(runs_code(list(registry.specs), registry))
+    needed, unknown = requirements(config, support.packages, sandboxed, told.versions)
     load_libraries()
     from grpo_studio.training.script_facts import script_facts
 
     facts = script_facts(config, settings, told, tell)
     found = differences(config, _first_settings(folder, config), told, facts, unknown)
-    made = _Made(config, facts, specs, files, support, needed, found, run_name(folder.run_id))
+    texts = {
+        "train.py": script(config, facts, run_name(folder.run_id), command_of(config)),
+        "README.md": readme(run_name(folder.run_id), config, facts, told, found),
+        "requirements.txt": "".join(f"{line}\n" for line in needed),
+    }
+    made = _Made(facts, specs, files, support, texts)
     return [*_written(made, target, tell), *found]
 
 
@@ -62,21 +68,14 @@ class _Made:
 
     def __init__(
         self,
-        config: RunConfig,
         facts: ScriptFacts,
         specs: Sequence[VerifierSpec],
         verifier_files: Sequence[Path],
         support: Support,
-        requirement_lines: Sequence[str],
-        found: Sequence[str],
-        run: str,
+        texts: Mapping[str, str],
     ) -> None:
         self._rows, self._specs, self._files, self._support = facts.rows, specs, verifier_files, support
-        self._texts = {
-            "train.py": script(config, facts, run, command_of(config)),
-            "README.md": readme(run, config, facts, found),
-            "requirements.txt": "".join(f"{line}\n" for line in requirement_lines),
-        }
+        self._texts = texts
         self._template = facts.template if not facts.plain else None
         self.model = facts.model if isinstance(facts.model, Path) else None
         self.model_files = model_files(self.model) if self.model is not None else []

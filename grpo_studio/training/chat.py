@@ -15,6 +15,7 @@ from grpo_studio.errors import ModelError
 from grpo_studio.play.talk import Message, Reply, Sampling
 from grpo_studio.settings import Settings
 from grpo_studio.training.checkpoint_model import load_model
+from grpo_studio.training.generation import end_tokens
 from grpo_studio.training.tokenization import render
 
 Side = Checkpoint | None
@@ -112,14 +113,12 @@ def _name(side: Side) -> str:
 
 
 def _generation(model: Any, tokenizer: Any, sampling: Sampling) -> GenerationConfig:
-    ends = model.generation_config.eos_token_id
-    ends = [] if ends is None else [ends] if isinstance(ends, int) else list(ends)
     luck = {"do_sample": True, "temperature": sampling.temperature} if sampling.temperature else {"do_sample": False}
     return GenerationConfig(
         **luck,
         max_new_tokens=sampling.max_tokens,
         pad_token_id=tokenizer.pad_token_id,
         bos_token_id=tokenizer.bos_token_id,
-        eos_token_id=list(dict.fromkeys([tokenizer.eos_token_id, *ends])),
+        eos_token_id=end_tokens(model, tokenizer),
         disable_compile=True,
     )

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from accelerate.utils import send_to_device
 
 from grpo_studio.errors import CheckpointError
 from grpo_studio.training.change import fingerprint, same_weights
@@ -26,6 +27,7 @@ def save_process(folder: Path, trainer: Any) -> None:
         "batch": trainer._buffered_inputs if trainer._step % cycle else None,
         "before": trainer.before,
         "weights": fingerprint(trainer.model),
+        "entropy": (float(trainer.entropy_coef), float(trainer._last_world_entropy)),
     }
     if trainer.args.sync_ref_model:  # a reference that follows the policy is in no other file
         state["reference"] = [local.detach() for local in trainer.reference_weights()]
@@ -40,9 +42,9 @@ def load_process(point: ResumePoint, trainer: Any) -> dict[str, Any]:
     """
     path = point.checkpoint.path
     with reading(path):
-        state = torch.load(path / process_file(trainer), map_location=trainer.args.device, weights_only=True)
-        looks = {name: state[name].cpu() for name in ("before", "weights")}
-        return state | looks | {"micro_batches": int(state["micro_batches"])}
+        state = torch.load(path / process_file(trainer), map_location="cpu", weights_only=True)
+        batch = send_to_device(state["batch"], trainer.args.device)
+        return state | {"batch": batch, "micro_batches": int(state["micro_batches"])}
 
 
 def save_run(folder: Path, state: Mapping[str, Any]) -> None:

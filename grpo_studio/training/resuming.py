@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 from transformers import PreTrainedModel
+from transformers.trainer import OPTIMIZER_NAME, SCHEDULER_NAME
 from trl import GRPOTrainer
 from trl.trainer.utils import RepeatSampler
 
@@ -130,6 +131,8 @@ class ResumableTrainer(GRPOTrainer):
             self._step, self._buffered_inputs = saved["micro_batches"], saved["batch"]
         else:  # the batch at this place is sampled anew, by the settings that now hold
             self._step, self._buffered_inputs = batches, None
+        if self.use_adaptive_entropy:
+            self.entropy_coef, self._last_world_entropy = saved["entropy"]
         if self.args.sync_ref_model and "reference" in saved:
             with reading(point.checkpoint.path), torch.no_grad():
                 for mine, theirs in zip(self.reference_weights(), saved["reference"], strict=True):
@@ -163,7 +166,11 @@ class ResumableTrainer(GRPOTrainer):
         asked = [{key: value for key, value in group.items() if key != "params"} for group in optimizer.param_groups]
         fresh = dict(scheduler.state_dict())
         with reading(Path(checkpoint)):
-            super()._load_optimizer_and_scheduler(checkpoint)
+            if self.is_deepspeed_enabled or self.is_fsdp_enabled:
+                super()._load_optimizer_and_scheduler(checkpoint)
+            else:  # the Trainer passes over missing files, and cannot load in one of several processes on a CPU
+                for loaded, name in ((optimizer, OPTIMIZER_NAME), (scheduler, SCHEDULER_NAME)):
+                    loaded.load_state_dict(torch.load(Path(checkpoint, name), map_location="cpu", weights_only=True))
         if point.branch:
             for group, wanted in zip(optimizer.param_groups, asked, strict=True):
                 group.update(wanted)

@@ -13,6 +13,7 @@ from grpo_studio.store.writer import RunWriter
 from grpo_studio.training.precision import fast_bfloat16
 from grpo_studio.training.sharding import require_wrapped
 from grpo_studio.training.trainer import StudioTrainer
+from grpo_studio.versions import of_this_process
 
 FINEST_BFLOAT16_STEP = 6e-5
 """Half the distance of neighbouring bfloat16 numbers from 1/64 to 1/32; Adam's steps are about the learning rate."""
@@ -25,22 +26,8 @@ def tell_setup(writer: RunWriter, config: RunConfig, trainer: StudioTrainer, spl
         ConfigError: fewer processes, or another wrapper, than were asked for.
     """
     shared = require_wrapped(config.scale.strategy, config.world_size, trainer)
-    total, trainable = _counts(trainer.model)
-    dtype = str(trainer.model.dtype).removeprefix("torch.")
-    facts: dict[str, Any] = {
-        "device": str(trainer.args.device),
-        "dtype": dtype,
-        "parameters": total,
-        "trainable_parameters": trainable,
-        "loss_backend": config.memory.loss_backend,
-        "adapter": config.memory.adapter,
-        "rollout_engine": config.rollout.engine,
-        "skips_dead_groups": trainer.skips_dead,
-        "train_rows": len(splits.train),
-        "held_out_rows": len(splits.held_out),
-        **shared,
-        **config.derived(),
-    }
+    facts = _facts(config, trainer, splits) | shared | config.derived()
+    total, trainable, dtype = facts["parameters"], facts["trainable_parameters"], facts["dtype"]
     multiplied = ", multiplied in bfloat16" if config.model.dtype == "mixed" else ""
     message = f"{total / 1e6:.1f} M parameters in {dtype}{multiplied} on {trainer.args.device}"
     if trainable < total:
@@ -49,6 +36,32 @@ def tell_setup(writer: RunWriter, config: RunConfig, trainer: StudioTrainer, spl
         message += f", {shared['world_size']} processes, {shared['wrapper']}"
     writer.event("setup", message, data=facts)
     writer.event("absent_metrics", "metrics that this run does not have", data=absent_metrics(config))
+    _warn(writer, config, dtype)
+    if splits.dropped:
+        message = f"{splits.dropped} rows have no usable prompt and were left out"
+        writer.event("rows_dropped", message, level="warning")
+
+
+def _facts(config: RunConfig, trainer: StudioTrainer, splits: data.DataSplits) -> dict[str, Any]:
+    total, trainable = _counts(trainer.model)
+    return {
+        "device": str(trainer.args.device),
+        "dtype": str(trainer.model.dtype).removeprefix("torch."),
+        "parameters": total,
+        "trainable_parameters": trainable,
+        "loss_backend": config.memory.loss_backend,
+        "adapter": config.memory.adapter,
+        "rollout_engine": config.rollout.engine,
+        "skips_dead_groups": trainer.skips_dead,
+        "train_rows": len(splits.train),
+        "held_out_rows": len(splits.held_out),
+        "card": card_of(trainer.args.device),
+        "versions": of_this_process(),
+    }
+
+
+def _warn(writer: RunWriter, config: RunConfig, dtype: str) -> None:
+    """What of these settings is slow or coarse here."""
     if dtype == "bfloat16" and not fast_bfloat16():
         slow = "bfloat16 runs by scalar loops on this device, many times slower than float32; leave model.dtype empty"
         writer.event("slow_precision", slow, level="warning")
@@ -61,9 +74,11 @@ def tell_setup(writer: RunWriter, config: RunConfig, trainer: StudioTrainer, spl
         writer.event("coarse_updates", coarse, level="warning")
     if config.memory.adapter == "qlora" and not torch.cuda.is_available():
         writer.event("slow_quantization", "4-bit weights on a CPU are slow: a try, not a training", level="warning")
-    if splits.dropped:
-        message = f"{splits.dropped} rows have no usable prompt and were left out"
-        writer.event("rows_dropped", message, level="warning")
+
+
+def card_of(device: torch.device) -> str | None:
+    """The name of the device as its maker gives it, so that a run's price can be told on any machine; None on a CPU."""
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else None
 
 
 def _counts(model: Any) -> tuple[int, int]:

@@ -18,7 +18,9 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import IO, Any
 
+from grpo_studio.child_environment import of_program
 from grpo_studio.errors import StudioError, UsageError
+from grpo_studio.exporting.redaction import Redaction
 from grpo_studio.settings import PACKAGE_DIR, Settings
 from grpo_studio.shown import shown, visible
 from grpo_studio.ui.jobs import Answer, Job, Jobs
@@ -29,8 +31,6 @@ LONGEST_ANSWER = 16 << 20
 LONGEST_LINE = 2_000
 LINES_KEPT = 8
 LOOK_EVERY = 0.1
-_SECRET_NAME = re.compile(r"TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY", re.IGNORECASE)
-_SHORTEST_SECRET = 6
 _SHARE = re.compile(r"(?P<what>.*\S)\s+(?P<percent>[0-9]{1,3})%", re.DOTALL)
 
 
@@ -69,7 +69,7 @@ class CommandJobs:
     def _work(self, job: Job, line: list[str]) -> Answer:
         with self._jobs.turn(job):
             job.report("starting")
-            return _run(job, line, environment_of(self.settings))
+            return _run(job, line, os.environ | of_program(self.settings) | {"PYTHONUNBUFFERED": "1"})
 
 
 @lru_cache(maxsize=8)
@@ -83,34 +83,11 @@ def on_run(command: str, run_id: str, *options: str) -> list[str]:
     return [command, *options, "--", run_id]
 
 
-def environment_of(settings: Settings) -> dict[str, str]:
-    """What a command needs to work on the same folders as the app."""
-    return {
-        **os.environ,
-        "GRPO_STUDIO_HOME": str(settings.home),
-        "GRPO_STUDIO_CACHE": str(settings.cache),
-        "PYTHONPATH": os.pathsep.join(filter(None, [str(PACKAGE_DIR.parent), os.environ.get("PYTHONPATH")])),
-        "PYTHONUNBUFFERED": "1",
-    }
-
-
-def without_secrets(text: str, environment: Mapping[str, str]) -> str:
-    """The text without the values of variables that hold tokens, keys and passwords."""
-    values = {
-        value.strip()
-        for name, value in environment.items()
-        if _SECRET_NAME.search(name) and len(value.strip()) >= _SHORTEST_SECRET
-    }
-    for value in sorted(values, key=len, reverse=True):
-        text = text.replace(value, "***")
-    return text
-
-
 class _Output:
     """What a child prints, read as it comes: stdout whole up to a bound, of stderr only the last lines."""
 
     def __init__(self, child: subprocess.Popen[bytes], environment: Mapping[str, str]) -> None:
-        self._child, self._environment = child, environment
+        self._child, self._redaction = child, Redaction.of_environment(environment)
         self._answer, self._lines = bytearray(), deque[str](maxlen=LINES_KEPT)
         self.too_long = False
         self._readers = [
@@ -131,7 +108,7 @@ class _Output:
 
     def answer(self) -> Any:
         """The JSON document. Raises ValueError when it is none."""
-        return json.loads(without_secrets(self._answer.decode("utf-8", "replace"), self._environment))
+        return json.loads(self._redaction.text(self._answer.decode("utf-8", "replace")))
 
     def finish(self) -> None:
         """Wait until all of it is read; whoever still holds the pipes is dead by now."""
@@ -152,7 +129,7 @@ class _Output:
     def _take_lines(self, block: bytes) -> None:
         *whole, rest = re.split(rb"[\r\n]", bytes(self._line) + block)
         for line in whole:
-            text = without_secrets(line.decode("utf-8", "replace"), self._environment).strip()
+            text = self._redaction.text(line.decode("utf-8", "replace")).strip()
             if text:
                 self._lines.append(visible(text[:LONGEST_LINE]))
         self._line[:] = rest[:LONGEST_LINE]

@@ -18,7 +18,7 @@ from grpo_studio.store.folder import RunFolder, run_folders
 from grpo_studio.store.log import tail
 from grpo_studio.store.reader import RunReader
 from grpo_studio.ui import frame, live_charts, live_view
-from grpo_studio.ui.chosen import chosen_run as chosen_run  # other pages find it here
+from grpo_studio.ui.chosen import chosen_run
 from grpo_studio.ui.guard import told
 from grpo_studio.ui.live_run import LiveRun, config_of, run_name
 from grpo_studio.ui.live_view import Answer

@@ -11,6 +11,7 @@ from typing import Any
 
 from grpo_studio.devices import current_device
 from grpo_studio.plots.figure import tidy
+from grpo_studio.run_facts import setup_of
 from grpo_studio.spending import Price, SpendingCount, forecast_left, price_per_hour
 from grpo_studio.store.reader import RunReader
 from grpo_studio.ui.live_run import LiveRun
@@ -33,7 +34,14 @@ def _counted(database: Path) -> _Counted:
 
 @lru_cache(maxsize=1)
 def _card(turn: int) -> str:
+    """This machine's first."""
     return current_device().name
+
+
+def _card_of(reader: RunReader) -> str:
+    """The card that the newest attempt trains on, as it recorded; else this machine's."""
+    told = setup_of(reader).get("card")
+    return told if isinstance(told, str) else _card(int(time.monotonic() / CARD_FOR))
 
 
 def money(run: LiveRun, reader: RunReader, step: int, pace: float | None) -> dict[str, Any]:
@@ -46,7 +54,7 @@ def money(run: LiveRun, reader: RunReader, step: int, pace: float | None) -> dic
     alive = not run.state.ended and run.state.state != "queued"
     with counted.lock:
         used = counted.count.look(reader, time.time() if alive else None)
-    price = price_per_hour(run.config, _card(int(time.monotonic() / CARD_FOR)))
+    price = price_per_hour(run.config, _card_of(reader))
     left = forecast_left(run.config, used, step, pace, price)
     return {
         "seconds": tidy(used.seconds),

@@ -18,7 +18,7 @@ from grpo_studio.settings import Settings
 from grpo_studio.store.folder import RunFolder
 from grpo_studio.store.reader import RunReader
 from grpo_studio.ui import frame
-from grpo_studio.ui.live import chosen_run
+from grpo_studio.ui.chosen import chosen_run
 from grpo_studio.ui.live_run import run_name
 from grpo_studio.ui.play_sessions import PlaySessions
 from grpo_studio.ui.run_states import state_of

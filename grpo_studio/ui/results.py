@@ -21,11 +21,10 @@ from grpo_studio.store.folder import RunFolder
 from grpo_studio.store.reader import RunReader
 from grpo_studio.ui import frame
 from grpo_studio.ui.chosen import chosen_run
-from grpo_studio.ui.command_jobs import command_jobs_of
 from grpo_studio.ui.live_run import config_of, run_name
-from grpo_studio.ui.results_evaluate import arguments_of, checkpoints_of
+from grpo_studio.ui.results_evaluate import checkpoints_of
+from grpo_studio.ui.run_actions import RunActions
 from grpo_studio.ui.run_states import state_of
-from grpo_studio.ui.verifiers_requests import key_of
 
 PROMPT_SHOWN = 200
 MOST_PAGES = 10_000
@@ -35,10 +34,10 @@ Answer = dict[str, Any]
 
 def add_page(demo: gr.Blocks, settings: Settings) -> None:
     """Add the route /results."""
-    actions = ResultsActions(settings)
+    actions, commands = ResultsActions(settings), RunActions(settings)
     functions: list[frame.ServerFunction] = [
-        actions.results_tick, actions.results_rows, actions.results_row, actions.results_text, actions.run_command,
-        actions.run_command_progress, actions.run_command_cancel,
+        actions.results_tick, actions.results_rows, actions.results_row, actions.results_text, commands.run_command,
+        commands.run_command_progress, commands.run_command_cancel,
     ]  # fmt: skip
     with demo.route("Results", "/results"):
         frame.add_view("results", "results.js", functions, settings)
@@ -49,7 +48,6 @@ class ResultsActions:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self._commands = command_jobs_of(settings)
 
     def results_tick(self, request: Mapping[str, Any]) -> Answer:
         """The run, its evaluations, and the comparison of `a` with `b`; `version` alone when nothing is new."""
@@ -116,18 +114,6 @@ class ResultsActions:
         if text is None:
             raise RunNotFoundError("no such text in this evaluation")
         return {"text": text}
-
-    def run_command(self, request: Mapping[str, Any]) -> Answer:
-        """Begin `evaluate` with a checkpoint, and rows and samples where they are given."""
-        return self._commands.begin(key_of(request), arguments_of(request, self.settings))
-
-    def run_command_progress(self, request: Mapping[str, Any]) -> Answer:
-        """How far it is."""
-        return self._commands.progress(key_of(request))
-
-    def run_command_cancel(self, request: Mapping[str, Any]) -> Answer:
-        """End it."""
-        return self._commands.cancel(key_of(request))
 
     def _comparison(self, request: Mapping[str, Any]) -> Comparison:
         folder = chosen_run(self.settings, request)

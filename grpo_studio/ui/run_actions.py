@@ -112,7 +112,7 @@ class RunActions:
         return {"ok": True}
 
     def run_command(self, request: Mapping[str, Any]) -> Answer:
-        """Begin a command that takes long: `kind` export, evaluate or import, with what each of them needs."""
+        """Begin a command that takes long: `kind` export, evaluate, push or import, with what each of them needs."""
         return self._commands.begin(key_of(request), arguments_for(request, self.settings))
 
     def run_command_progress(self, request: Mapping[str, Any]) -> Answer:

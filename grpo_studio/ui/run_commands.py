@@ -14,11 +14,10 @@ from grpo_studio.store.folder import RunFolder
 from grpo_studio.ui.chosen import exact_run
 from grpo_studio.ui.command_jobs import on_run
 from grpo_studio.ui.readable import confined, require_readable
+from grpo_studio.ui.results_evaluate import arguments_of
 
 LONGEST_PATH = 4_000
 CHECKPOINT = re.compile(r"[0-9]{1,9}|newest|best|final")
-BASE = "base"
-"""What `evaluate` calls the model as it was before training."""
 REPOSITORY = re.compile(r"\w[\w.-]{0,95}/\w[\w.-]{0,95}", re.ASCII)
 WHAT = {"weights": [], "merged": ["--merge"], "script": ["--script"], "archive": ["--archive"]}
 """What an export is made of, by the word of the page, as options of `export`."""
@@ -33,8 +32,7 @@ def arguments_for(request: Mapping[str, Any], settings: Settings) -> list[str]:
     """
     kind = request.get("kind")
     if kind == "evaluate":
-        asked = _checkpoint(request, BASE)
-        return on_run("evaluate", exact_run(settings, request).run_id, f"--checkpoint={asked}")
+        return arguments_of(request, settings)
     if kind == "export":
         return _export(exact_run(settings, request), request)
     if kind == "push":
@@ -75,9 +73,9 @@ def _push(folder: RunFolder, request: Mapping[str, Any], settings: Settings) -> 
     return on_run("push", folder.run_id, *options, *(["--merge"] if request.get("merge") is True else []))
 
 
-def _checkpoint(request: Mapping[str, Any], *more: str) -> str:
+def _checkpoint(request: Mapping[str, Any]) -> str:
     asked = request.get("checkpoint")
-    if not isinstance(asked, str) or not (CHECKPOINT.fullmatch(asked) or asked in more):
+    if not isinstance(asked, str) or not CHECKPOINT.fullmatch(asked):
         raise UsageError(f"{shown(asked)} is no checkpoint; give its step, newest, best or final")
     return asked
 

@@ -12,8 +12,9 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 PACKAGE = ROOT / "grpo_studio"
 HEAVY = {"torch", "transformers", "trl", "peft", "vllm", "accelerate"}
 PURE = (
-    "config", "config_files", "declaration", "group_kind", "health", "naming", "plots", "queries", "rules", "run_state",
-    "store", "verifiers",
+    "cards_table", "checkpoint_manifest", "checkpoints", "config", "config_files", "declaration", "dry_run_estimate",
+    "evaluation_passing", "evaluation_stats", "group_kind", "health", "naming", "plots", "queries", "resume_rules",
+    "rules", "run_state", "spending", "spent", "store", "verifiers",
 )  # fmt: skip
 
 

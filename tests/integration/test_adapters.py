@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+import torch
 from studio_process import as_json, studio
 from trained_here import Train, trainer_of
 
@@ -30,6 +31,8 @@ def test_lora_trains_the_adapter_and_saves_it_alone(train: Train, backend: str) 
     of_a_layer = 4 * ((32 + 32) * 2 + (32 + 16) * 2 + (32 + 64) * 3)
     assert facts["trainable_parameters"] == 2 * of_a_layer
     assert facts["trainable_parameters"] < facts["parameters"]
+    assert facts["versions"].keys() >= {"python", "grpo_studio", "torch", "transformers", "trl", "peft"}
+    assert facts["card"] == (torch.cuda.get_device_name() if torch.cuda.is_available() else None)
     saved = run.folder.checkpoints / "final"
     assert (saved / "adapter_model.safetensors").is_file()
     assert not (saved / "model.safetensors").exists()

@@ -517,6 +517,7 @@ class TestArchivesThatMeanHarm:
             (gzip.compress(b"text alone"), "is damaged or no archive of a run"),
             (gzip.compress(b"\0" * 10240), "archive.json is not its first file"),
         ],
+        ids=["empty", "zip", "cut off", "text", "zeros"],
     )
     def test_what_is_no_archive_is_told(self, other: Settings, tmp_path: Path, content: bytes, told: str) -> None:
         (tmp_path / "a.tar.gz").write_bytes(content)

@@ -17,8 +17,9 @@ from child_process import ends
 from sample_run import SampleRun
 
 from grpo_studio.errors import UsageError
+from grpo_studio.exporting.redaction import Redaction
 from grpo_studio.settings import PACKAGE_DIR, Settings
-from grpo_studio.ui.command_jobs import CommandJobs, on_run, without_secrets
+from grpo_studio.ui.command_jobs import CommandJobs, on_run
 
 TOKEN = "hf_quite_secret_0123456789"
 
@@ -139,4 +140,4 @@ def test_what_counts_as_a_secret() -> None:
         "SHORT_TOKEN": "1", "HOME": "/home/somebody",
     }  # fmt: skip
     text = "abcdef1 abcdef12 s3cr3t-value 1 /home/somebody"
-    assert without_secrets(text, environment) == "*** *** *** 1 /home/somebody"
+    assert Redaction.of_environment(environment).text(text) == "*** *** *** 1 /home/somebody"

@@ -124,6 +124,17 @@ def test_resume_begins_the_next_attempt_after_the_newest_checkpoint_and_queues_i
     assert not folder.config_path_of(2).exists()
 
 
+def test_a_run_whose_record_is_damaged_goes_on_with_what_is_whole_of_it(make: Make, settings: Settings) -> None:
+    folder = make(5)
+    damaged = folder.database.read_bytes()[:-4096] + bytes(4096)
+    folder.database.write_bytes(damaged)
+    lifecycle.resume(folder, settings)
+    assert attempts_of(folder) == [(1, 0, None), (2, 5, "checkpoint-5")]
+    kind, message = last_event(folder)
+    assert (kind, "its record was damaged: " in message) == ("attempt_began", True)
+    assert (folder.path / "run.db.damaged").read_bytes() == damaged
+
+
 @pytest.mark.parametrize(
     ("overrides", "field", "value"),
     [

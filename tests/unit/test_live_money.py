@@ -62,6 +62,16 @@ def test_the_price_of_the_table_has_its_currency_and_its_day(run: SampleRun, mon
     assert "read 2026-08-22" in told["price"]
 
 
+def test_the_card_that_the_run_recorded_has_the_price_not_the_one_of_this_machine(
+    run: SampleRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live_money, "_card", lambda turn: "Tesla T4")
+    run.writer.event("setup", "0.1 M parameters", data={"card": "NVIDIA H200"})
+    assert "H200" in shown(run)["price"]
+    run.writer.event("setup", "0.1 M parameters", data={"card": None})
+    assert "T4" in shown(run)["price"]
+
+
 def test_the_limit_that_comes_before_the_end_is_told(run: SampleRun) -> None:
     told = shown(run, hours=0.05)
     assert told["stops_at"] == "0.05 hours"

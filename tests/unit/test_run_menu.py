@@ -364,6 +364,7 @@ def test_slow_work_is_a_command_whose_arguments_cannot_be_bent(settings: Setting
     run = _run(settings)
     name, exports = run.folder.run_id, run.folder.exports
     of = {"run": name, "checkpoint": "2"}
+    _checkpoint(run, 2)
     assert arguments_for(of | {"kind": "evaluate"}, settings) == ["evaluate", "--checkpoint=2", "--", name]
     merged = arguments_for(of | {"kind": "export", "what": "merged"}, settings)
     assert merged == ["export", f"--to={exports / 'merged-step-2'}", "--merge", "--checkpoint=2", "--", name]

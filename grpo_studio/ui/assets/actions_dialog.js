@@ -35,12 +35,13 @@ function beside(node, event) {
   return event.detail > 0 && (event.clientX < box.left || event.clientX > box.right || event.clientY < box.top || event.clientY > box.bottom);
 }
 
-/** A button of a dialog that works while `work` does: off meanwhile, and what goes wrong is told in the dialog. */
+/** A button of a dialog that works while `work` does; presses meanwhile are none. It keeps the focus: it is not `disabled`. */
 export function workButton(label, { kind = "primary", work }) {
   const button = h("button", { class: `button ${kind}`, type: "button" }, label);
   button.addEventListener("click", async () => {
-    button.disabled = true;
-    try { await work(); } finally { button.disabled = false; }
+    if (button.classList.contains("off")) return;
+    button.classList.add("off");
+    try { await work(); } finally { button.classList.remove("off"); }
   });
   return button;
 }

@@ -18,12 +18,14 @@ export function commandJob({ server, words, lost, place, result, onbusy = () => 
   bar.hidden = true;
   let timer = null;
   let turn = 0;
+  let seen = false; // at work, as this dialog saw itself
   const known = stored()[place];
   if (known) follow(known, ++turn);
 
   async function begin(request) {
     const key = randomKey();
     const mine = ++turn;
+    seen = false;
     store(key);
     replace(out);
     tell(words.doing.waiting);
@@ -57,13 +59,14 @@ export function commandJob({ server, words, lost, place, result, onbusy = () => 
     }
     if (mine !== turn) return;
     if (answer?.error) return end(answer.error, true);
-    if (answer?.unknown) return end("", false);
+    if (answer?.unknown) return end(seen ? words.gone : "", seen);
     if (answer && answer.state !== "running") return finish(answer);
     if (answer) progress(answer);
     timer = setTimeout(() => follow(key, mine), EVERY_MS);
   }
 
   function progress({ message, done, wanted }) {
+    seen = true;
     const doing = words.doing[message] ?? message;
     const share = wanted ? Math.min(100, Math.round((100 * done) / wanted)) : 0;
     tell(wanted ? say(words.so_far, { doing, share }) : doing);

@@ -27,10 +27,12 @@ export function buildStripActions({ words, own, actions, report, run }) {
 function guarded(kind, run, report) {
   const node = h("button", { class: `button ${kind}`, type: "button" });
   let off = "";
+  let busy = false; // not `disabled`: that would take the focus away, and a dialog that opens gives it back to this button
   node.addEventListener("click", async () => {
+    if (busy) return;
     if (off) { report(off); return; }
-    node.disabled = true;
-    try { await run(); } finally { node.disabled = false; }
+    busy = true;
+    try { await run(); } finally { busy = false; }
   });
   return {
     node,

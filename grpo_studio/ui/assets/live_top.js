@@ -84,7 +84,7 @@ export function buildBanner(words, onlog, help) {
     if (node.hidden || key === told) return; // a live region is read out with every change
     told = key;
     replace(node, h("strong", {}, title), h("span", {}, strip.reason),
-      strip.step ? h("span", {}, say(words.banner_step, strip)) : null,
+      strip.step && !/\blast step\b/.test(strip.reason) ? h("span", {}, say(words.banner_step, strip)) : null,
       help(strip),
       fault ? h("button", { class: "link", type: "button", onclick: onlog }, words.banner_log) : null);
   }

@@ -12,7 +12,7 @@ export async function start({ main, server, words, frame }) {
   const asked = new URLSearchParams(location.search);
   const run = asked.get("run");
   const key = `${Date.now().toString(36)}-${crypto.getRandomValues(new Uint32Array(2)).join("-")}`;
-  const view = { about: null, state: "closed", turns: [], now: null, chats: [[], []] };
+  const view = { about: null, state: "closed", asked: 0, now: null, chats: [[], []] };
   const trouble = faultBanner();
   document.title = `${words.title} · ${frame.name}`;
   replace(main, trouble.node, h("p", { class: "muted", role: "status" }, words.reading));
@@ -29,7 +29,7 @@ export async function start({ main, server, words, frame }) {
   const empty = h("p", { class: "play-empty muted" }, words.empty);
   const input = h("textarea", { class: "field play-input", rows: "3", placeholder: words.placeholder, "aria-label": words.placeholder, onkeydown: onKey, oninput: enable });
   const send = h("button", { class: "button primary", type: "button", disabled: true, onclick: ask }, words.send);
-  const stop = h("button", { class: "button", type: "button", hidden: true, onclick: () => server.play_stop({ key }) }, words.stop);
+  const stop = h("button", { class: "button", type: "button", hidden: true, onclick: () => call("play_stop", {}) }, words.stop);
   const anew = h("button", { class: "button", type: "button", onclick: beginAnew }, words.anew);
   const temperature = field("number", { min: "0", max: "5", step: "0.1", value: "0" });
   const tokens = field("number", { min: "1", max: "8192", step: "1", value: String(about.max_tokens) });
@@ -87,11 +87,12 @@ export async function start({ main, server, words, frame }) {
 
   async function tick() {
     if (view.state === "closed") return;
-    const answer = await within(server.play_state({ key, turn: view.now?.id ?? null }));
+    const turn = view.now;
+    const answer = await within(server.play_state({ key, turn: turn?.id ?? null }));
     if (answer.error) { trouble.show(answer.error); return; }
     if (view.state === "closed") return; // freed while the question was on its way
     show(answer);
-    if (view.now && answer.replies?.length) hear(answer.replies);
+    if (turn && turn === view.now && answer.replies?.length) hear(answer.replies);
   }
 
   function show({ state, message }) {
@@ -113,13 +114,12 @@ export async function start({ main, server, words, frame }) {
   async function ask() {
     if (send.disabled) return;
     const text = input.value.trim();
-    const id = String(view.turns.length);
+    const id = String(view.asked++); // never the same twice: a new chat must not hear the one before
     const chats = view.chats.map((chat) => [...chat, { role: "user", content: text }]);
     const sampling = { temperature: Number(temperature.value), max_tokens: Math.round(Number(tokens.value)), seed: Math.round(Number(seed.value)) };
     send.disabled = true;
     if (!(await call("play_say", { turn: id, chats, sampling, template: template.checked }))) { enable(); return; }
     view.now = turnView(id, text, words);
-    view.turns.push(view.now);
     view.chats = chats;
     empty.remove();
     log.append(view.now.node);
@@ -141,7 +141,7 @@ export async function start({ main, server, words, frame }) {
 
   function beginAnew() {
     if (view.now) server.play_stop({ key }).catch(() => {});
-    Object.assign(view, { turns: [], now: null, chats: [[], []] });
+    Object.assign(view, { now: null, chats: [[], []] });
     replace(log, empty);
     enable();
   }

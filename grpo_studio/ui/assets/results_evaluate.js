@@ -19,7 +19,7 @@ export function openEvaluate({ server, words, lost, about, made }) {
   });
 
   function begin() {
-    job.begin({ run: about.run, checkpoint: checkpoint.value, rows: Math.round(Number(rows.value)), samples: Math.round(Number(samples.value)) });
+    job.begin({ kind: "evaluate", run: about.run, checkpoint: checkpoint.value, rows: Math.round(Number(rows.value)), samples: Math.round(Number(samples.value)) });
   }
 
   function ready(answer) {

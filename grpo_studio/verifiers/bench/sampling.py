@@ -15,10 +15,10 @@ import tempfile
 import threading
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import IO, Any, Literal
 
 from grpo_studio.catalog import locate
+from grpo_studio.child_environment import search_path
 from grpo_studio.devices import worker_environment
 from grpo_studio.errors import StudioError
 from grpo_studio.hub_use import reads_hub
@@ -28,7 +28,6 @@ from grpo_studio.verifiers.bench.request import SamplingRequest
 from grpo_studio.verifiers.bench.sample_cache import group_of, read_groups, write_groups
 from grpo_studio.verifiers.bench.samples import SampledGroup
 
-ROOT = Path(__file__).resolve().parents[3]
 LEAVES_WITHIN = 5.0
 """Seconds between the last word of a process and its end."""
 State = Literal["running", "done", "failed", "cancelled"]
@@ -169,8 +168,7 @@ class SamplingJob:
 
 
 def _start(request: SamplingRequest, settings: Settings, errors: IO[bytes]) -> subprocess.Popen[bytes]:
-    paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]
-    environment = {**os.environ, **worker_environment(), "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+    environment = os.environ | worker_environment() | search_path()
     config = request.config
     if not reads_hub(config, settings):
         environment["HF_HUB_OFFLINE"] = "1"  # nothing of it is there: no library shall wait for it
