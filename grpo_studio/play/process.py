@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -24,6 +25,8 @@ from grpo_studio.store.folder import RunFolder
 
 TURNS_KEPT = 50
 LAST_WORDS = 2000
+PROGRESS = re.compile(r"[0-9]%\|")
+"""A progress bar of a library: no reason why a process died."""
 END_WITHIN = 5.0
 
 State = Literal["loading", "ready", "failed", "ended"]
@@ -155,7 +158,8 @@ class PlayProcess:
         """Why the child died, as far as its last lines and its exit code tell."""
         size = self._words.seek(0, os.SEEK_END)
         self._words.seek(max(0, size - LAST_WORDS))
-        lines = self._words.read().decode("utf-8", "replace").strip().splitlines()
+        said = self._words.read().decode("utf-8", "replace").strip().splitlines()
+        lines = [line for line in said if not PROGRESS.search(line)]
         code = self._child.returncode
         why = f"killed by signal {-code}, likely for lack of memory" if code < 0 else f"exit code {code}"
         last = f": {lines[-1][:300]}" if lines else ""

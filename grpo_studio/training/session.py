@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 from accelerate import PartialState
@@ -17,7 +16,7 @@ from trl import GRPOConfig
 
 from grpo_studio import data, hub
 from grpo_studio.config import RunConfig
-from grpo_studio.errors import DataError, ModelError, TrainingError
+from grpo_studio.errors import DataError, StudioError, TrainingError
 from grpo_studio.evaluation_passing import pass_rule
 from grpo_studio.settings import Settings
 from grpo_studio.stopping import Outcome, PausedEarlyError, StopFlag
@@ -182,14 +181,17 @@ class Session:
             trainer.score_final(final)
         recorder.aside_done(step)
         if self.config.report.hub_repo is not None and trainer.accelerator.is_main_process:
-            self._push(final, self.config.report.hub_repo)
+            self._push(self.config.report.hub_repo)
         return Outcome(step)
 
-    def _push(self, final: Path, repo: str) -> None:
+    def _push(self, repo: str) -> None:
         """The weights are safe on the disk: that they cannot be pushed is told, and ends nothing."""
+        from grpo_studio.exporting.pushing import push_final  # it brings pandas, which few runs need
+
         try:
-            self._writer.event("pushed", f"final weights pushed to {hub.push_folder(final, repo)}")
-        except ModelError as error:
+            url = push_final(self._folder, self._settings, repo, print)
+            self._writer.event("pushed", f"final weights and their model card pushed to {url}")
+        except StudioError as error:
             self._writer.event("push_failed", str(error), level="error")
 
     def _require_change(self, trainer: StudioTrainer, step: int, lost: int) -> None:

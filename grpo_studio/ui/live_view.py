@@ -62,9 +62,9 @@ def _trained(config: RunConfig) -> str:
 
 def strip(run: LiveRun, reader: RunReader, shown: queries.Steps) -> Answer:
     """The line at the top: state, progress, time left."""
-    total, done = run.config.algorithm.steps, max(shown.last, reader.newest_attempt().from_step)
-    pace = queries.step_seconds(reader) if run.state.state == "running" else None
     began, actions = reader.newest_attempt(), actions_of(run.folder, run.state, run.waits)
+    total, done = run.config.algorithm.steps, max(shown.last, began.from_step)
+    pace = queries.step_seconds(reader) if run.state.state == "running" else None
     return {
         "attempt": began.attempt,
         "from_step": began.from_step,

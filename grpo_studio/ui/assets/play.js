@@ -12,7 +12,7 @@ export async function start({ main, server, words, frame }) {
   const asked = new URLSearchParams(location.search);
   const run = asked.get("run");
   const key = `${Date.now().toString(36)}-${crypto.getRandomValues(new Uint32Array(2)).join("-")}`;
-  const view = { about: null, state: "closed", asked: 0, now: null, chats: [[], []] };
+  const view = { about: null, state: "closed", opening: false, asked: 0, now: null, chats: [[], []] };
   const trouble = faultBanner();
   document.title = `${words.title} · ${frame.name}`;
   replace(main, trouble.node, h("p", { class: "muted", role: "status" }, words.reading));
@@ -57,7 +57,7 @@ export async function start({ main, server, words, frame }) {
   replace(log, empty);
 
   const polling = poll(tick, { every: 700, line: lostLine(), lost: frame.lost });
-  addEventListener("pagehide", () => { if (view.state !== "closed") server.play_close({ key }).catch(() => {}); });
+  addEventListener("pagehide", leave);
 
   function options(place) {
     const wanted = asked.get(SIDES[place]) || (place === 0 ? "base" : about.sides.at(-1).name);
@@ -72,10 +72,10 @@ export async function start({ main, server, words, frame }) {
   }
 
   async function openChat() {
-    load.disabled = true;
+    load.disabled = view.opening = true;
     const [a, b] = pickers.map((picker) => picker.value);
     const answer = await call("play_open", { run: about.run, a, b });
-    load.disabled = false;
+    load.disabled = view.opening = false;
     if (answer) { beginAnew(); show(answer); polling.now(); }
   }
 
@@ -83,6 +83,14 @@ export async function start({ main, server, words, frame }) {
     if (view.state === "closed") return;
     show({ state: "ended" });
     await call("play_close", {});
+  }
+
+  /** The page goes: its memory is freed at once. A request of a page that is gone is dropped unless it is kept alive. */
+  function leave() {
+    if (view.state === "closed" && !view.opening) return;
+    const usual = window.fetch;
+    window.fetch = (to, how) => usual(to, { ...how, keepalive: true });
+    try { server.play_close({ key }).catch(() => {}); } finally { window.fetch = usual; }
   }
 
   async function tick() {
