@@ -1,6 +1,7 @@
 """The commands of `python -m grpo_studio`: arguments in, exit code out.
 
-Exit codes: 0 done, 1 an invalid value or a failed job, 2 an unknown command, key or preset. With --json, stdout is one
+Exit codes: 0 done, 1 an invalid value or a failed job, 2 an unknown command, key or preset, or options that do not
+go together. With --json, stdout is one
 JSON document and nothing else; errors are one line on stderr.
 """
 
@@ -137,6 +138,8 @@ def _check(options: argparse.Namespace, settings: Settings) -> int:
 
 
 def _train(options: argparse.Namespace, settings: Settings) -> int:
+    if options.anyway and not options.dry_run:
+        raise UsageError("--anyway goes with --dry-run alone; add that, or leave it out")
     report = check(_raw_settings(options, settings), settings, WholeLook(slow_progress(), count_all=False))
     if report.config is None or not report.ok:
         if options.json:

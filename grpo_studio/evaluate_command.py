@@ -68,6 +68,8 @@ def _scored(
     metrics = evaluation_metrics(groups, pass_rule(config))
     name, step = (BASE, 0) if checkpoint is None else (checkpoint.name, checkpoint.step)
     data = {"rows": sum(group.split == "eval" for group in groups), "samples": config.evaluation.samples}
+    if data["rows"] < config.evaluation.rows:
+        tell(f"{data['rows']:,} rows are held out, fewer than the {config.evaluation.rows:,} that were asked for")
     return write_evaluation(folder, name, step, groups, metrics, data)
 
 

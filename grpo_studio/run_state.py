@@ -62,11 +62,6 @@ class RunFacts:
     trouble: str = ""
     rebooted: bool = False
 
-    @property
-    def events_end(self) -> bool:
-        """Whether a terminal event was recorded."""
-        return any(kind in TERMINAL for kind, _ in self.events)
-
 
 @dataclass(frozen=True)
 class RunState:
@@ -136,8 +131,10 @@ def _with_what_next(facts: RunFacts, kind: str, reason: str) -> str:
         return reason
     if "; " not in reason:
         return f"{reason}{_onward(facts)}"
-    step = _resumes_after(facts)
-    return reason if step is None else f"{reason}, then resume, which goes on after step {step}"
+    step, fix = _resumes_after(facts), reason.rpartition("; ")[2]
+    if step is None or re.search(r"\b(resume|branch)", fix):
+        return reason
+    return f"{reason}, then resume, which goes on after step {step}"
 
 
 def _onward(facts: RunFacts) -> str:

@@ -219,9 +219,8 @@ def find_run(runs_dir: Path, run: str) -> RunFolder:
         return RunFolder(runs_dir / known[0])
     matches = [run_id for run_id in known if run_id == run] or [run_id for run_id in known if run and run in run_id]
     if len(matches) > 1:
-        raise RunNotFoundError(
-            f"{run!r} could be {len(matches)} runs: {', '.join(matches[:3])}...; give more of the id"
-        )
+        some = ", ".join(matches[:3]) + "..." * (len(matches) > 3)
+        raise RunNotFoundError(f"{run!r} could be {len(matches)} runs: {some}; give more of the id")
     if not matches:
         raise RunNotFoundError(f"no run {run!r} in {runs_dir}; {nearest_names(run, known[:8])}")
     return RunFolder(runs_dir / matches[0])

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from peft import PeftModel
 from transformers import AutoModelForCausalLM
+from transformers.utils.logging import disable_progress_bar
 
 from grpo_studio.checkpoints import Checkpoint
 from grpo_studio.config import RunConfig
@@ -37,6 +38,7 @@ def load_model(
         ModelError: base model or checkpoint cannot be found, fetched or read, lacks weights, or does not fit.
         ConfigError: the run's chat template cannot be used.
     """
+    disable_progress_bar()  # how far it is, is told in lines
     folder = None if checkpoint is None else checkpoint.path
     adapter = folder is not None and (folder / ADAPTER).is_file()
     source = model_source(config, settings.cache, tell)

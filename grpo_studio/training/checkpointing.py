@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from importlib.metadata import version
 from pathlib import Path
 from shutil import rmtree
 from typing import Any, Protocol
 
 from accelerate.utils import gather_object
 
-from grpo_studio import disk
+from grpo_studio import disk, versions
 from grpo_studio.checkpoint_files import clear_leftovers, discard, put_in_place, staging_of
 from grpo_studio.checkpoints import Manifest, newest_resumable, those_that_may_go, whole_checkpoints, write_manifest
 from grpo_studio.config import RunConfig
@@ -27,7 +26,6 @@ from grpo_studio.training.checkpointing_size import needed_bytes
 from grpo_studio.training.checkpointing_state import load_run, save_run
 from grpo_studio.training.resuming_from import ResumePoint, reading
 
-PACKAGES = ("torch", "transformers", "trl", "peft", "accelerate")
 SHARDED = ("fsdp", "zero2", "zero3")
 """Strategies whose processes meet while they save, so that one that fails cannot wait to tell the others."""
 
@@ -170,6 +168,6 @@ class Checkpointer:
             data=self._data,
             score=finite_or_none(self._account.scores.get(step)),
             baseline={name: finite_or_none(value) for name, value in self._account.baseline.items()},
-            versions={package: version(package) for package in PACKAGES},
+            versions=versions.of_this_process(),
             saved_at=time.time(),
         )

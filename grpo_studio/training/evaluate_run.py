@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import torch
-from transformers.utils.logging import disable_progress_bar
 
 from grpo_studio import data
 from grpo_studio.checkpoints import Checkpoint
@@ -45,7 +44,6 @@ def evaluate_checkpoint(
     Raises:
         StudioError: model, data or verifiers cannot be used, or the device has too little memory.
     """
-    disable_progress_bar()  # how far it is, is told in lines
     rows = _held_out_rows(config, settings, tell)
     model, tokenizer = load_model(config, settings, checkpoint, tell)
     judged = kept_rewards(config, settings, folder, model.device, tell)

@@ -51,12 +51,16 @@ def load_tokenizer(source: str, revision: str | None = None, chat_template: str 
 def _read(source: str, revision: str | None) -> Any:
     try:
         # Left out, it would be asked for on the terminal.
-        return AutoTokenizer.from_pretrained(source, revision=revision, trust_remote_code=False)
+        tokenizer = AutoTokenizer.from_pretrained(source, revision=revision, trust_remote_code=False)
     except Exception as error:  # the boundary to transformers and tokenizers, which raise many kinds, bare ones too
         reason = shown(str(error), 200)
         raise ModelError(
             f"cannot load the tokenizer of {source}: {reason}; give a model with tokenizer files"
         ) from error
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    if backend is not None and type(backend.model).__name__ == "BPE":
+        tokenizer.clean_up_tokenization_spaces = False  # transformers does not do it for these, but warns of it
+    return tokenizer
 
 
 def _begins_with_bos(tokenizer: Any) -> bool:

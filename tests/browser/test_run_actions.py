@@ -110,6 +110,12 @@ def test_after_a_kill_the_page_says_what_happened_and_what_to_do(
     page.keyboard.press("Escape")
     expect(dialog).to_have_count(0)
     expect(banner.get_by_role("button", name="Branch")).to_be_focused()
+    button = page.locator(".strip").get_by_role("button", name="Branch")
+    button.dblclick()
+    expect(dialog).to_have_count(1)
+    page.keyboard.press("Escape")
+    expect(dialog).to_have_count(0)
+    expect(button).to_be_focused()
 
 
 def test_what_cannot_be_done_says_why(app: App, ended: list[SampleRun], open_page: Open) -> None:

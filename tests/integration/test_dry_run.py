@@ -22,6 +22,13 @@ from grpo_studio.job_queue import JobQueue
 from grpo_studio.settings import Settings
 
 
+def test_a_word_of_the_dry_run_alone_starts_no_run(tmp_path: Path) -> None:
+    result = studio("train", "--preset", "quickstart", "--anyway", home=tmp_path)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr == "error: --anyway goes with --dry-run alone; add that, or leave it out\n"
+    assert left_behind(tmp_path) == []
+
+
 def left_behind(home: Path) -> list[Path]:
     return [*home.glob(f"{PREFIX}*"), *(home / "runs").glob("*")]
 

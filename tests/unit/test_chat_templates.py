@@ -42,6 +42,15 @@ def test_each_ready_template_writes_all_turns_and_asks(tiny_model: Path, name: s
     assert kind_of(name) == name
 
 
+def test_text_is_decoded_as_it_is_without_a_warning(tiny_model: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(tiny_model, tmp_path / "cleaning")
+    asked = folder / "tokenizer_config.json"
+    asked.write_text(json.dumps(json.loads(asked.read_text()) | {"clean_up_tokenization_spaces": True}))
+    tokenizer = load_tokenizer(str(folder))
+    assert tokenizer.clean_up_tokenization_spaces is False
+    assert tokenizer.decode(tokenizer("a , b .")["input_ids"]) == "a , b ."
+
+
 @pytest.mark.parametrize("name", ["user_assistant", "question_answer"])
 def test_a_template_in_plain_words_ends_answers_in_the_models_own_end_token(tiny_model: Path, name: str) -> None:
     tokenizer = load_tokenizer(str(tiny_model), None, name)

@@ -410,14 +410,17 @@ def test_a_damaged_queue_hides_no_run(make: Make, settings: Settings) -> None:
     assert supervisor.summary(waits, settings)["place"] == 1
 
 
-def test_a_run_whose_records_are_gone_is_for_branching(make: Make, settings: Settings) -> None:
+def test_a_run_whose_records_are_gone_can_still_be_branched_and_resumed(make: Make, settings: Settings) -> None:
     folder = make(end="run_stopped")
     for left in folder.path.glob("run.db-*"):
         left.unlink()
     folder.database.write_bytes(b"no database " * 100)
-    assert "branch RUN" in refused(lifecycle.resume, folder, settings)
     made = lifecycle.branch(folder, "newest", [], settings)
     assert attempts_of(made) == [(1, 5, "checkpoint-5")]
+    lifecycle.resume(folder, settings)
+    assert attempts_of(folder) == [(1, 0, None), (2, 5, "checkpoint-5")]
+    assert "its record was damaged: " in last_event(folder)[1]
+    lifecycle.cancel(folder, settings)
     lifecycle.delete(folder, settings)
 
 

@@ -130,3 +130,11 @@ def test_a_finished_run_with_a_damaged_record_is_finished_and_says_so() -> None:
 
 def test_a_run_whose_first_events_are_lost_still_runs() -> None:
     assert derive(RunFacts([], started=True, alive=True, step=3)).state == "running"
+
+
+def test_a_fix_that_says_how_to_go_on_is_not_told_to_resume_besides() -> None:
+    saved = {"started": True, "alive": False, "step": 7, "checkpoint": "checkpoint-5 saved"}
+    broken = [("run_failed", "checkpoint-5 cannot be read; branch from an earlier one")]
+    assert derive(RunFacts(events=broken, **saved)).reason == broken[0][1]
+    full = [("run_paused", "the disk is full; free 3 MB")]
+    assert derive(RunFacts(events=full, **saved)).reason.endswith("free 3 MB, then resume, which goes on after step 5")

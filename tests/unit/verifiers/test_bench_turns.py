@@ -50,7 +50,7 @@ class Asker(threading.Thread):
 def run(settings: Settings) -> RunFolder:
     """A run whose worker is alive: this process."""
     folder = create_run(settings.runs_dir, RunConfig(), "busy", now=time.time() - 60)
-    folder.write_process(record_of(os.getpid()))
+    folder.write_process(record_of(os.getpid(), attempt=1))
     return folder
 
 
@@ -63,7 +63,7 @@ def test_only_a_living_worker_of_this_machine_counts(settings: Settings, run: Ru
     damaged = create_run(settings.runs_dir, RunConfig(), "damaged")
     damaged.process_path.write_text("{")
     assert living_run(settings) == run.run_id
-    run.write_process(record_of(2**22 + 1))
+    run.write_process(record_of(2**22 + 1, attempt=1))
     assert living_run(settings) == ""
 
 
