@@ -9,19 +9,20 @@ from __future__ import annotations
 
 import fcntl
 import os
+import sqlite3
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from grpo_studio import run_lock
 from grpo_studio.child_environment import of_program
 from grpo_studio.config import RunConfig
 from grpo_studio.devices import Claim, claim, shortage
-from grpo_studio.errors import StoreError, StudioError
+from grpo_studio.errors import DiskFullError, StoreError, StudioError
 from grpo_studio.job_queue import Job, JobQueue
 from grpo_studio.run_facts import state_of
 from grpo_studio.settings import PACKAGE_DIR, Settings
@@ -139,7 +140,8 @@ class _Serving:
             elif is_run(folder.path):
                 waits_again = not wait_for_adopted(folder, self._settings)
         except (OSError, StudioError) as error:
-            _fail(folder, f"the worker could not be started: {error}")
+            kind = "run_paused" if isinstance(error, DiskFullError) else "run_failed"
+            _fail(folder, f"the worker could not be started: {error}", kind)
         finally:
             with _told_only():
                 if waits_again:
@@ -152,18 +154,24 @@ def _start_and_wait(folder: RunFolder, claimed: Claim, settings: Settings) -> No
     """Start the newest attempt of a run, unless it has begun or ended: by another home folder's queue, say."""
     with run_lock.held(folder, run_lock.PATIENCE) as mine:
         if not mine or state_of(folder).state != "queued":
-            print(f"{folder.run_id}: does not wait any more, left alone", file=sys.stderr, flush=True)
+            _say(f"{folder.run_id}: does not wait any more, left alone")
             return
         worker, process = start_worker(folder, claimed)
     run_to_the_end(folder, settings, worker, process)
 
 
-def _fail(folder: RunFolder, message: str) -> None:
+def _fail(folder: RunFolder, message: str, kind: str = "run_failed") -> None:
     """Record that a run cannot be started; one that has begun tells its own end."""
-    print(f"{folder.run_id}: {message}", file=sys.stderr, flush=True)
+    _say(f"{folder.run_id}: {message}")
     with _told_only():
         if is_run(folder.path) and state_of(folder).state == "queued":
-            note_failure(folder, message)
+            note_failure(folder, message, kind)
+
+
+def _say(line: str) -> None:
+    """Write to the dispatcher's log, which may lie on a disk that is full."""
+    with suppress(OSError):
+        print(line, file=sys.stderr, flush=True)
 
 
 @contextmanager
@@ -171,8 +179,8 @@ def _told_only() -> Iterator[None]:
     """Trouble that nothing can be done about here goes to the log."""
     try:
         yield
-    except (OSError, StudioError) as error:
-        print(error, file=sys.stderr, flush=True)
+    except (OSError, StudioError, sqlite3.Error) as error:
+        _say(str(error))
 
 
 def _config_of(folder: RunFolder) -> RunConfig:

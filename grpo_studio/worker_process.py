@@ -109,10 +109,10 @@ def wait_for_adopted(folder: RunFolder, settings: Settings) -> bool:
     return True
 
 
-def note_failure(folder: RunFolder, message: str) -> None:
-    """Record that an attempt failed before it had a worker to say so itself."""
+def note_failure(folder: RunFolder, message: str, kind: str = "run_failed") -> None:
+    """Record that an attempt failed, or is paused, before it had a worker to say so itself."""
     writer = RunWriter(folder.database, newest_attempt(folder.database).attempt)
-    writer.event("run_failed", message, level="error")
+    writer.event(kind, message, level="error")
     writer.close()
 
 

@@ -57,7 +57,7 @@ def weightless(tmp_path: Path) -> Path:
         ("rewards.0.weight=-3", 1, "positive"),
         ("dataset.source=/no/such/rows.jsonl", 1, "there is no file"),
         ("algorithm.stepz=3", 2, "did you mean steps"),
-        ("limits.hours=1", 1, "not yet"),
+        ("alerts=[{metric: policy/kl}]", 1, "not yet"),
     ],
 )  # fmt: skip
 def test_bad_settings_are_one_line_each_and_start_nothing(

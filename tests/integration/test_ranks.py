@@ -58,6 +58,7 @@ def test_ranks_are_told_of_each_other_and_share_the_cores(tmp_path: Path) -> Non
     assert ended(folder) == [("run_failed", "the processes ended without a word; see the log")]
 
 
+@pytest.mark.slow
 def test_a_killed_rank_ends_another_that_is_stuck_and_deaf(tmp_path: Path) -> None:
     folder = new_run(tmp_path)
     launcher = launch(folder, DEAF + TELL + "time.sleep(300)")

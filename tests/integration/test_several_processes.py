@@ -35,6 +35,7 @@ def add_variety(home: Path) -> None:
     (home / "rewards" / "variety.py").write_text(VARIETY)
 
 
+@pytest.mark.slow
 def test_ranks_die_with_a_killed_launcher(tmp_path: Path, tiny_model: Path) -> None:
     folder = start(tiny_model, tmp_path, *TWO_PROCESSES)
     session = worker_of(folder).session
@@ -65,6 +66,7 @@ def test_two_processes_train_and_record_every_group_once(tmp_path: Path, tiny_mo
     assert (folder.checkpoints / "final" / "model.safetensors").is_file()
 
 
+@pytest.mark.slow
 def test_a_rank_killed_while_it_trains_ends_the_run(tmp_path: Path, tiny_model: Path) -> None:
     folder = start(tiny_model, tmp_path, *TWO_PROCESSES)
     wait_for(lambda: step_of(folder) >= 2, what="step 2")
@@ -79,6 +81,7 @@ def test_a_rank_killed_while_it_trains_ends_the_run(tmp_path: Path, tiny_model: 
     assert len(ended(folder)) == 1
 
 
+@pytest.mark.slow
 def test_a_stop_ends_all_ranks_after_one_step_with_a_checkpoint(tmp_path: Path, tiny_model: Path) -> None:
     folder = start(tiny_model, tmp_path, *TWO_PROCESSES)
     wait_for(lambda: step_of(folder) >= 1, what="a step")
@@ -113,6 +116,7 @@ def test_a_setting_that_the_ranks_refuse_is_told_once(tmp_path: Path, tiny_model
     assert "gone" in message
 
 
+@pytest.mark.slow
 def test_fsdp_on_a_cpu_fails_instead_of_training_under_ddp(tmp_path: Path, tiny_model: Path) -> None:
     """The check refuses it; a run that comes past the check has to look at what it got."""
     settings = {
@@ -127,6 +131,7 @@ def test_fsdp_on_a_cpu_fails_instead_of_training_under_ddp(tmp_path: Path, tiny_
     assert "fsdp was asked for, and the model is wrapped in DistributedDataParallel" in message
 
 
+@pytest.mark.slow
 def test_two_machines_train_together_and_each_has_its_own_run(tmp_path: Path, tiny_model: Path) -> None:
     add_variety(tmp_path)
     with socket.socket() as free:

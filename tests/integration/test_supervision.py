@@ -176,6 +176,7 @@ def test_a_stop_while_the_worker_starts_is_kept(settings: Settings, tiny_model: 
         assert (state.state, step_of(folder)) == ("stopped", 0), (pause, state.reason)
 
 
+@pytest.mark.slow
 def test_local_paths_mean_the_folder_that_they_were_typed_in(tmp_path: Path, tiny_model: Path) -> None:
     place = tmp_path / "place"
     place.mkdir()

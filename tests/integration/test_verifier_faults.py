@@ -68,6 +68,7 @@ def test_a_grader_that_goes_away_pauses_the_run_with_a_checkpoint(tmp_path: Path
     assert shown["reason"] in human
 
 
+@pytest.mark.slow
 def test_two_processes_pause_together(tmp_path: Path, tiny_model: Path) -> None:
     add(
         tmp_path,
