@@ -152,9 +152,9 @@ def test_a_folded_setting_that_is_wrong_is_found_from_its_problem(launch: Launch
 
 def test_settings_that_are_not_built_yet_cannot_be_touched(launch: Launch) -> None:
     page = launch()
-    page.get_by_role("button", name="Limits").click()
-    expect(field(page, "limits.hours")).to_be_disabled()
-    expect(page.locator("[data-field='limits.hours']")).to_contain_text("not yet")
+    page.get_by_role("button", name="Alerts").click()
+    expect(field(page, "alerts")).to_be_disabled()
+    expect(page.locator("[data-field='alerts']")).to_contain_text("not yet")
 
 
 def test_text_from_data_is_shown_as_text(launch: Launch, tiny_model: Path, tmp_path: Path) -> None:

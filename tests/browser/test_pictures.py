@@ -113,7 +113,7 @@ def opened_verifiers(open_page: Callable[..., Page], address: str, width: int) -
 
 
 def test_the_tutorial(running: tuple[App, str], open_page: Callable[..., Page], pictures: Path) -> None:
-    """From a person's own CSV to a first run; the last test here, since it ends the run of the others."""
+    """From a person's own CSV to a first run; after the tests of the run that it ends."""
     app, quickstart = running
     studio("stop", quickstart, home=app.home)
     page = open_page(f"{app.url}/launch", 1280, 1080)
@@ -148,6 +148,36 @@ def test_the_tutorial(running: tuple[App, str], open_page: Callable[..., Page], 
     page.screenshot(path=pictures / "tutorial-live.png", full_page=True, clip=FIRST_SCREENS)
     studio("stop", run, home=app.home)
     assert (pictures / "tutorial-live.png").stat().st_size > 50_000
+
+
+def test_what_came_of_a_run(running: tuple[App, str], open_page: Callable[..., Page], pictures: Path) -> None:
+    """After its end: what it scores beside its start, a chat with both sides, and what can be done with it."""
+    app, run = running
+    studio("stop", run, home=app.home)
+    assert studio("evaluate", run, home=app.home, timeout=600).returncode == 0
+    page = open_page(f"{app.url}/results?run={run}", 1280, 900)
+    expect(page.locator(".results-tile").first).to_be_visible()
+    page.locator(".results-row").first.click()
+    expect(page.locator(".results-one.side-b").first).to_be_visible()
+    page.wait_for_timeout(1_000)
+    page.screenshot(path=pictures / "results-1280.png")
+    page = open_page(f"{app.url}/play?run={run}", 1280, 760)
+    page.get_by_role("button", name="Load", exact=True).click()
+    expect(page.locator(".play")).to_contain_text("Ready.", timeout=120_000)
+    for question in (1, 2):
+        page.get_by_label("Take a held-out question").select_option(index=question)
+        page.get_by_role("button", name="Send").click()
+        expect(page.locator(".play-turn").nth(question - 1).locator(".side-b")).to_contain_text(
+            "token", timeout=120_000
+        )
+        expect(page.get_by_role("button", name="Stop")).to_have_count(0, timeout=60_000)
+    page.screenshot(path=pictures / "play-1280.png")
+    page.get_by_role("button", name="Free the memory").click()
+    page = open_page(f"{app.url}/live?run={run}", 1280, 900)
+    page.get_by_role("button", name="Branch").click()
+    expect(page.get_by_role("dialog")).to_be_visible()
+    page.wait_for_timeout(1_000)
+    page.screenshot(path=pictures / "branch-1280.png")
 
 
 def whole_width(page: Page, card: Locator, path: Path) -> None:
