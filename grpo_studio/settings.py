@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -108,7 +109,7 @@ class Settings:
         for folder in (self.home, self.runs_dir):
             try:
                 folder.mkdir(parents=True, exist_ok=True)
-                probe = folder / f".write-test-{os.getpid()}"
+                probe = folder / f".write-test-{os.getpid()}-{secrets.token_hex(4)}"  # two threads may ask at once
                 probe.touch()
                 probe.unlink()
             except OSError as error:

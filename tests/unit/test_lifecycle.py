@@ -341,7 +341,7 @@ def test_of_two_who_resume_at_once_one_does_and_the_other_is_told(make: Make, se
     assert len(won) == 1, told
     assert folder.config().limits.hours == won[0]
     assert len(attempts_of(folder)) == 2
-    assert all("already" in words or "just now" in words for words in told if isinstance(words, str))
+    assert all("already" in words or "just now" in words for words in told if isinstance(words, str)), told
 
 
 def test_an_attempt_that_cannot_be_queued_is_not_begun(
