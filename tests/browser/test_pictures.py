@@ -174,7 +174,7 @@ def test_what_came_of_a_run(running: tuple[App, str], open_page: Callable[..., P
     page.screenshot(path=pictures / "play-1280.png")
     page.get_by_role("button", name="Free the memory").click()
     page = open_page(f"{app.url}/live?run={run}", 1280, 900)
-    page.get_by_role("button", name="Branch").click()
+    page.locator(".strip").get_by_role("button", name="Branch").click()
     expect(page.get_by_role("dialog")).to_be_visible()
     page.wait_for_timeout(1_000)
     page.screenshot(path=pictures / "branch-1280.png")
