@@ -7,9 +7,10 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from grpo_studio.checkpoints import BASE, checkpoint_or_base
 from grpo_studio.command_output import tell
 from grpo_studio.config import RunConfig
-from grpo_studio.play.talk import BASE, Message, Reply, Sampling, as_in_training, messages_of, sampling_of, side_of
+from grpo_studio.play.talk import Message, Reply, Sampling, as_in_training, messages_of, sampling_of
 from grpo_studio.settings import Settings
 from grpo_studio.shown import visible
 from grpo_studio.store.folder import find_run
@@ -39,7 +40,7 @@ def chat(options: argparse.Namespace, settings: Settings) -> tuple[dict[str, Any
     folder = find_run(settings.runs_dir, options.run)
     config = folder.config()
     names = [options.checkpoint] if options.against == "none" else [options.against, options.checkpoint]
-    sides = [side_of(folder, name) for name in names]
+    sides = [checkpoint_or_base(folder, name) for name in names]
     sampling = sampling_of(vars(options), config)
     from grpo_studio.libraries import load_libraries
 

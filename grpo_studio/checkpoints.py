@@ -26,6 +26,8 @@ __all__ = [
 
 FINAL = "final"
 """Name of the weights of a finished run: there is no optimizer with them, so nothing resumes from there."""
+BASE = "base"
+"""What the model before training goes by where a checkpoint can be named."""
 NAME = re.compile(r"checkpoint-([0-9]{1,9})")
 
 
@@ -127,6 +129,15 @@ def find_checkpoint(folder: RunFolder, asked: str) -> Checkpoint:
         return read_checkpoint(folder.checkpoints / name)
     except CheckpointError as error:
         raise CheckpointError(f"{error}; {_there_are(found)}") from error
+
+
+def checkpoint_or_base(folder: RunFolder, asked: str) -> Checkpoint | None:
+    """`find_checkpoint`, or None for "base", the model before training.
+
+    Raises:
+        CheckpointError: there is no such checkpoint, or it is not whole.
+    """
+    return None if asked == BASE else find_checkpoint(folder, asked)
 
 
 def best_of(found: Iterable[Checkpoint]) -> Checkpoint | None:

@@ -7,12 +7,12 @@ import time
 from typing import Any
 
 from grpo_studio import devices
-from grpo_studio.checkpoints import Checkpoint, find_checkpoint
+from grpo_studio.checkpoints import BASE, Checkpoint, checkpoint_or_base
 from grpo_studio.command_output import tell
 from grpo_studio.config import RunConfig
 from grpo_studio.errors import StudioError, UsageError
 from grpo_studio.evaluation_passing import pass_rule
-from grpo_studio.evaluation_store import BASE, write_evaluation
+from grpo_studio.evaluation_store import write_evaluation
 from grpo_studio.libraries import load_libraries
 from grpo_studio.progress import Progress
 from grpo_studio.settings import Settings
@@ -46,7 +46,7 @@ def evaluate(
     """
     folder = find_run(settings.runs_dir, options.run)
     config = _with_size(folder.config(), options)
-    checkpoint = None if options.checkpoint == BASE else find_checkpoint(folder, options.checkpoint)
+    checkpoint = checkpoint_or_base(folder, options.checkpoint)
     if busy := _holds_the_gpu(settings):
         tell(f"the run {busy} holds the GPU; both get slower and share its memory")
     began = time.monotonic()

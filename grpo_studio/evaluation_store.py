@@ -13,10 +13,8 @@ from grpo_studio.disk import told_when_full
 from grpo_studio.errors import StoreError
 from grpo_studio.store.folder import RunFolder
 from grpo_studio.store.records import GroupRecord
+from grpo_studio.store.schema import make_plain
 from grpo_studio.store.writer import RunWriter
-
-BASE = "base"
-"""What the model before training is called where a checkpoint's name stands else."""
 
 
 def write_evaluation(
@@ -66,7 +64,4 @@ def _write(
             writer.event("evaluated", f"{checkpoint} scored on the held-out rows", data=about)
     finally:
         writer.close()
-    # One plain file, so that it can be renamed, copied and read where nothing may be written.
-    connection = sqlite3.connect(path)
-    connection.execute("PRAGMA journal_mode=DELETE")
-    connection.close()
+    make_plain(path)

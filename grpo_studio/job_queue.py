@@ -28,12 +28,14 @@ class Job:
         enqueued: when it was added, for people to read; the order is the queue's own.
         taken: when the dispatcher started it, None while it waits.
         devices: those that it was started on, so that a dispatcher that restarts knows; None: not known.
+        place: 1 for the next one that waits; None once it was taken.
     """
 
     run_dir: Path
     enqueued: float
     taken: float | None = None
     devices: tuple[str, ...] | None = None
+    place: int | None = None
 
 
 class JobQueue:
@@ -56,10 +58,12 @@ class JobQueue:
             return []
         with self._open() as db:
             rows = db.execute(JOBS).fetchall()
-        return [
-            Job(Path(run_dir), enqueued, taken, None if devices is None else tuple(devices.split(",")))
-            for run_dir, enqueued, taken, devices in rows
-        ]
+        found, place = [], 0
+        for run_dir, enqueued, taken, devices in rows:
+            place += taken is None
+            on = None if devices is None else tuple(devices.split(","))
+            found.append(Job(Path(run_dir), enqueued, taken, on, place if taken is None else None))
+        return found
 
     def waiting(self) -> list[Path]:
         """The runs that wait, the next one first."""

@@ -99,19 +99,16 @@ def queue(options: argparse.Namespace, settings: Settings) -> Found:
         raise UsageError("--move RUN and --to N belong together; give both, or none to list the queue")
     if options.move is not None:
         lifecycle.move(find_run(settings.runs_dir, options.move), settings, options.to)
-    rows: list[dict[str, Any]] = []
-    place = 0
-    for job in JobQueue(settings.queue_path).jobs():
-        place += job.taken is None
-        rows.append(
-            {
-                "run": job.run_dir.name,
-                "place": None if job.taken is not None else place,
-                "state": _state(RunFolder(job.run_dir)),
-                "devices": None if job.devices is None else list(job.devices),
-                "folder": str(job.run_dir),
-            }
-        )
+    rows: list[dict[str, Any]] = [
+        {
+            "run": job.run_dir.name,
+            "place": job.place,
+            "state": _state(RunFolder(job.run_dir)),
+            "devices": None if job.devices is None else list(job.devices),
+            "folder": str(job.run_dir),
+        }
+        for job in JobQueue(settings.queue_path).jobs()
+    ]
     return {"jobs": rows}, [_queue_line(row) for row in rows] or ["no run waits"], 0
 
 

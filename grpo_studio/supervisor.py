@@ -107,11 +107,9 @@ def _place(folder: RunFolder, settings: Settings) -> tuple[int | None, str]:
         jobs = JobQueue(settings.queue_path).jobs()
     except StoreError as error:
         return None, str(error)
-    waiting = [job.run_dir for job in jobs if job.taken is None]
-    if folder.path in waiting:
-        return waiting.index(folder.path) + 1, ""
-    if any(job.run_dir == folder.path for job in jobs):  # taken, and its worker is being started
-        return None, ""
+    mine = next((job for job in jobs if job.run_dir == folder.path), None)
+    if mine is not None:  # without a place it was taken, and its worker is being started
+        return mine.place, ""
     return None, f"{NOT_IN_THE_QUEUE}; put it there: resume {folder.run_id}"
 
 

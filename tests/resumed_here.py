@@ -38,6 +38,12 @@ class _KilledAt(RunWriter):
         super().phase_times(step, seconds)
 
 
+def runs_in(home: Path, model: Path) -> Runs:
+    """Runs of the model below a home folder of their own."""
+    paths = {"GRPO_STUDIO_HOME": str(home), "GRPO_STUDIO_CACHE": str(home / "cache")}
+    return Runs(model, Settings.from_env(os.environ | paths))
+
+
 class Runs:
     """Runs of one home folder: 2 prompts x G = 4, 12 steps, a checkpoint every 5, unless overrides say otherwise."""
 

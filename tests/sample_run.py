@@ -230,3 +230,11 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
+
+
+def begun(home: Path) -> SampleRun:
+    """A run that has done three steps and goes on."""
+    run = SampleRun(home)
+    run.begin()
+    run.advance(3)
+    return run

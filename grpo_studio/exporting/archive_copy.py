@@ -18,7 +18,7 @@ from grpo_studio.run_state import TERMINAL, RunState
 from grpo_studio.store.folder import RunFolder
 from grpo_studio.store.log import tail
 from grpo_studio.store.reader import RunReader
-from grpo_studio.store.schema import open_for_reading
+from grpo_studio.store.schema import make_plain, open_for_reading
 from grpo_studio.store.writer import RunWriter
 
 LONGEST_LOG = 8 << 20
@@ -135,8 +135,7 @@ class Copy:
         writer = RunWriter(self._to.database, newest)
         writer.event("run_stopped", message, data={"archived": True})
         writer.close()
-        with closing(sqlite3.connect(self._to.database)) as copy:
-            copy.execute("PRAGMA journal_mode=DELETE")
+        make_plain(self._to.database)
         for left in ("run.db-wal", "run.db-shm"):
             with suppress(FileNotFoundError):
                 (self._to.path / left).unlink()

@@ -23,8 +23,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from grpo_studio.checkpoints import checkpoint_or_base
 from grpo_studio.errors import StudioError
-from grpo_studio.play.talk import Sampling, side_of
+from grpo_studio.play.talk import Sampling
 from grpo_studio.settings import Settings
 from grpo_studio.shown import shown
 from grpo_studio.store.folder import RunFolder
@@ -77,7 +78,7 @@ def main(arguments: list[str]) -> None:
 def _answering(
     folder: RunFolder, names: list[str], tell: Tell, requests: Requests
 ) -> Callable[[Mapping[str, Any]], None]:
-    sides = [side_of(folder, name) for name in names]
+    sides = [checkpoint_or_base(folder, name) for name in names]
     tell({"loading": "loading the libraries"})
     from grpo_studio.training.chat import ChatModels
 

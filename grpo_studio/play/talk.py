@@ -6,14 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from grpo_studio.checkpoints import Checkpoint, find_checkpoint
 from grpo_studio.config import DatasetSettings, RunConfig
 from grpo_studio.errors import UsageError
 from grpo_studio.shown import shown
-from grpo_studio.store.folder import RunFolder
 
-BASE = "base"
-"""The side that is the model before training."""
 MOST_MESSAGES, LONGEST_MESSAGE = 200, 100_000
 MOST_TOKENS = 8192
 
@@ -39,15 +35,6 @@ class Reply:
     text: str
     tokens: int
     truncated: bool
-
-
-def side_of(folder: RunFolder, asked: str) -> Checkpoint | None:
-    """The checkpoint that a side's name stands for; None is the model before training.
-
-    Raises:
-        CheckpointError: there is no such checkpoint, or it is not whole.
-    """
-    return None if asked == BASE else find_checkpoint(folder, asked)
 
 
 def sampling_of(asked: Mapping[str, Any], config: RunConfig) -> Sampling:

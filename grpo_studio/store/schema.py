@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
 from grpo_studio.errors import StoreError
@@ -69,6 +70,12 @@ def open_for_writing(path: Path) -> sqlite3.Connection:
     except sqlite3.Error as error:
         raise StoreError(f"cannot write to {path}: {error}") from error
     return connection
+
+
+def make_plain(path: Path) -> None:
+    """Leave the database as one file without a log, to be renamed, copied and read where nothing may be written."""
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA journal_mode=DELETE")
 
 
 def migrate(connection: sqlite3.Connection, path: Path) -> None:

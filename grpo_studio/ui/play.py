@@ -9,10 +9,10 @@ from typing import Any
 import gradio as gr
 
 from grpo_studio import queries
-from grpo_studio.checkpoints import best_of, whole_checkpoints
+from grpo_studio.checkpoints import BASE, best_of, checkpoint_or_base, whole_checkpoints
 from grpo_studio.errors import StoreError, UsageError
 from grpo_studio.play.process import PlayProcess
-from grpo_studio.play.talk import BASE, as_in_training, messages_of, sampling_of, side_of
+from grpo_studio.play.talk import as_in_training, messages_of, sampling_of
 from grpo_studio.plots.figure import tidy
 from grpo_studio.settings import Settings
 from grpo_studio.store.folder import RunFolder
@@ -74,7 +74,7 @@ class PlayActions:
         folder = chosen_run(self.settings, request)
         names = [frame.text_of(request, side) or BASE for side in ("a", "b")]
         for name in names:
-            side_of(folder, name)  # a checkpoint that is not there is told now
+            checkpoint_or_base(folder, name)  # a checkpoint that is not there is told now
         return _told(self.sessions.open(_key(request), folder, self.settings, names))
 
     def play_state(self, request: Mapping[str, Any]) -> Answer:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from grpo_studio.checkpoints import find_checkpoint
+from grpo_studio.checkpoints import BASE, find_checkpoint
 from grpo_studio.errors import UsageError
 from grpo_studio.evaluate_command import MOST_ROWS, MOST_SAMPLES
-from grpo_studio.evaluation_store import BASE
 from grpo_studio.settings import Settings
 from grpo_studio.store.folder import RunFolder
 from grpo_studio.ui import frame

@@ -19,18 +19,13 @@ def queue_rows(settings: Settings) -> list[dict[str, Any]]:
     Raises:
         StoreError: the queue cannot be read.
     """
-    rows: list[dict[str, Any]] = []
-    place = 0
-    for job in JobQueue(settings.queue_path).jobs()[:MOST_SHOWN]:
-        place += job.taken is None
-        name = job.run_dir.name
-        rows.append(
-            {
-                "run": name if job.run_dir.parent == settings.runs_dir else None,
-                "name": run_name(name),
-                "place": place if job.taken is None else 0,
-                "enqueued": job.enqueued,
-                "devices": list(job.devices or ()),
-            }
-        )
-    return rows
+    return [
+        {
+            "run": job.run_dir.name if job.run_dir.parent == settings.runs_dir else None,
+            "name": run_name(job.run_dir.name),
+            "place": job.place or 0,
+            "enqueued": job.enqueued,
+            "devices": list(job.devices or ()),
+        }
+        for job in JobQueue(settings.queue_path).jobs()[:MOST_SHOWN]
+    ]

@@ -10,14 +10,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from resumed_here import Runs, assert_same, events, metrics
+from resumed_here import Runs, assert_same, events, metrics, runs_in
 from safetensors.torch import load_file, save_file
 
 from grpo_studio import disk
 from grpo_studio.checkpoints import MANIFEST, whole_checkpoints
 from grpo_studio.config_files import dump_config
 from grpo_studio.errors import CheckpointError, DiskFullError
-from grpo_studio.settings import Settings
 from grpo_studio.stopping import StopFlag
 from grpo_studio.store.folder import RunFolder
 from grpo_studio.training import checkpointing
@@ -27,11 +26,7 @@ EVALUATED = ("evaluation.every=5", "evaluation.samples=2", "checkpoint.keep=9")
 
 @pytest.fixture(scope="module")
 def runs(tiny_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Runs:
-    home = tmp_path_factory.mktemp("home")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("GRPO_STUDIO_HOME", str(home))
-        patch.setenv("GRPO_STUDIO_CACHE", str(home / "cache"))
-        return Runs(tiny_model, Settings.from_env())
+    return runs_in(tmp_path_factory.mktemp("home"), tiny_model)
 
 
 @pytest.fixture(scope="module")

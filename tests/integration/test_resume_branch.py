@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 import torch
-from resumed_here import Runs, begin, completions, events, metrics
+from resumed_here import Runs, begin, completions, events, metrics, runs_in
 
 from grpo_studio.errors import CheckpointError
-from grpo_studio.settings import Settings
 from grpo_studio.store.folder import RunFolder
 
 AT = 5
@@ -19,11 +18,7 @@ AT = 5
 
 @pytest.fixture(scope="module")
 def runs(tiny_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Runs:
-    home = tmp_path_factory.mktemp("home")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("GRPO_STUDIO_HOME", str(home))
-        patch.setenv("GRPO_STUDIO_CACHE", str(home / "cache"))
-        return Runs(tiny_model, Settings.from_env())
+    return runs_in(tmp_path_factory.mktemp("home"), tiny_model)
 
 
 @pytest.fixture(scope="module")

@@ -7,12 +7,11 @@ import shutil
 from pathlib import Path
 
 import pytest
-from resumed_here import Runs, assert_same, begin, metrics
+from resumed_here import Runs, assert_same, begin, metrics, runs_in
 from safetensors.torch import load_file
 from transformers import Qwen3MoeConfig, Qwen3MoeForCausalLM
 
 from grpo_studio.config_files import dump_config
-from grpo_studio.settings import Settings
 from grpo_studio.store.folder import RunFolder
 
 FEW_ROWS = "dataset.limit=9"
@@ -21,11 +20,7 @@ FEW_ROWS = "dataset.limit=9"
 
 @pytest.fixture(scope="module")
 def runs(tiny_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Runs:
-    home = tmp_path_factory.mktemp("home")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("GRPO_STUDIO_HOME", str(home))
-        patch.setenv("GRPO_STUDIO_CACHE", str(home / "cache"))
-        return Runs(tiny_model, Settings.from_env())
+    return runs_in(tmp_path_factory.mktemp("home"), tiny_model)
 
 
 def same_as_alone(runs: Runs, killed_at: int, checkpoint: int, *overrides: str) -> RunFolder:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sample_run import SampleRun
+from sample_run import SampleRun, begun
 from studio_process import wait_for
 
 from grpo_studio.checkpoints import Manifest, newest_resumable, write_manifest
@@ -45,10 +45,7 @@ def quiet(what: str) -> None:
 
 @pytest.fixture
 def run(settings: Settings) -> SampleRun:
-    run = SampleRun(settings.home)
-    run.begin()
-    run.advance(3)
-    return run
+    return begun(settings.home)
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from sample_run import SampleRun
+from sample_run import SampleRun, begun
 
 from grpo_studio.run_state import RunState
 from grpo_studio.settings import Settings, is_loopback
@@ -22,10 +22,7 @@ from grpo_studio.ui.runs import PAGE, RunsActions
 
 @pytest.fixture
 def run(settings: Settings) -> SampleRun:
-    run = SampleRun(settings.home)
-    run.begin()
-    run.advance(3)
-    return run
+    return begun(settings.home)
 
 
 @pytest.fixture
