@@ -24,7 +24,8 @@ from grpo_studio.command_output import (
     progress_line,
     slow_progress,
 )
-from grpo_studio.config_files import read_config_file, read_preset, with_overrides
+from grpo_studio.config_arguments import add_config_arguments, raw_settings, source_settings
+from grpo_studio.config_files import with_overrides
 from grpo_studio.dry_run_command import add_dry_run_arguments, tell_dry_run
 from grpo_studio.errors import StudioError, UsageError
 from grpo_studio.evaluate_command import add_evaluate_arguments, evaluate
@@ -80,11 +81,11 @@ def parser() -> argparse.ArgumentParser:
         return command
 
     train = add("train", _train, "check the settings, then start a run in the background")
-    _add_config_arguments(train)
+    add_config_arguments(train)
     train.add_argument("--name", help="a name for the run, part of its id")
     train.add_argument("--wait", action="store_true", help="wait until the run has ended; exit 1 unless it finished")
     add_dry_run_arguments(train)
-    _add_config_arguments(add("check", _check, "list all problems of the settings; start nothing"))
+    add_config_arguments(add("check", _check, "list all problems of the settings; start nothing"))
     add("runs", _runs, "list the runs, newest first")
     for name, function, help_text in (
         ("show", _show, "the state of a run and its newest metrics"),
@@ -108,28 +109,8 @@ def parser() -> argparse.ArgumentParser:
     return top
 
 
-def _add_config_arguments(command: argparse.ArgumentParser) -> None:
-    source = command.add_mutually_exclusive_group(required=True)
-    source.add_argument("--preset", help="name of a preset, such as quickstart")
-    source.add_argument("--config", help="YAML file of settings")
-    command.add_argument(
-        "--set", action="append", default=[], metavar="a.b=value", help="change one setting; may be repeated"
-    )
-
-
-def _raw_settings(options: argparse.Namespace, settings: Settings) -> dict[str, Any]:
-    return with_overrides(_source_settings(options, settings), options.set)
-
-
-def _source_settings(options: argparse.Namespace, settings: Settings) -> dict[str, Any]:
-    """The raw settings of the preset or file; none of both leaves every setting at its default."""
-    if options.preset is not None:
-        return read_preset(options.preset, settings.presets_dirs)
-    return {} if options.config is None else read_config_file(Path(options.config).expanduser())
-
-
 def _check(options: argparse.Namespace, settings: Settings) -> int:
-    report = check(_raw_settings(options, settings), settings, WholeLook(slow_progress()))
+    report = check(raw_settings(options, settings), settings, WholeLook(slow_progress()))
     if options.json:
         print_json(report.as_dict())
     else:
@@ -140,7 +121,7 @@ def _check(options: argparse.Namespace, settings: Settings) -> int:
 def _train(options: argparse.Namespace, settings: Settings) -> int:
     if options.anyway and not options.dry_run:
         raise UsageError("--anyway goes with --dry-run alone; add that, or leave it out")
-    report = check(_raw_settings(options, settings), settings, WholeLook(slow_progress(), count_all=False))
+    report = check(raw_settings(options, settings), settings, WholeLook(slow_progress(), count_all=False))
     if report.config is None or not report.ok:
         if options.json:
             print_json(report.as_dict())
@@ -221,7 +202,7 @@ def _stop(options: argparse.Namespace, settings: Settings) -> int:
 
 
 def _bench(options: argparse.Namespace, settings: Settings) -> int:
-    raw = with_arguments(_source_settings(options, settings), options, settings)
+    raw = with_arguments(source_settings(options, settings), options, settings)
     return print_found(options, *bench(options, with_overrides(raw, options.set), settings, progress_line()))
 
 

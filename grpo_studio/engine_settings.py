@@ -60,6 +60,23 @@ class MemorySettings(Section):
         "Skip dead groups",
         "Leave completions with advantage 0 out of the update. Empty: where that changes no gradient.",
     )
+    worst_case_step: bool | None = setting(
+        None,
+        "Worst-case step",
+        "Before the first step rehearse one with the longest prompts and full completions, so that memory runs out in "
+        "minute one or not at all. Nothing is learned from it. Empty: on a GPU.",
+    )
+    track_tensors: bool = setting(
+        False,
+        "Track tensors",
+        "On a CPU also count the bytes of all tensors by phase; each step takes longer. A GPU's allocator always does.",
+    )
+    snapshot: bool = setting(
+        False,
+        "Memory snapshot",
+        "Save CUDA's record of every allocation of the first steps in the run's folder, for pytorch.org/memory_viz. "
+        "Only on a GPU.",
+    )
 
 
 class RolloutSettings(Section):

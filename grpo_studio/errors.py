@@ -55,6 +55,10 @@ class TrainingError(StudioError, RuntimeError):
     """Training came to its end without having trained."""
 
 
+class OutOfMemoryError(TrainingError, MemoryError):
+    """The device's memory was too small; the message names the phase, the forecast and what would fit."""
+
+
 class CheckpointError(StudioError, ValueError):
     """A checkpoint is missing, half-written or damaged, or nothing can go on from it."""
 

@@ -22,6 +22,9 @@ FREE = (
     "evaluation.every",
     "rollout.server_url",
     "rollout.server_timeout",
+    "memory.worst_case_step",
+    "memory.track_tensors",
+    "memory.snapshot",
 )
 """Settings that change no step of a run, so that one can go on with others. Names that end in a dot are sections."""
 KEPT_BY_A_BRANCH = (

@@ -45,7 +45,7 @@ def test_imports_go_one_way(path: Path) -> None:
     names = list(imported(path))
     roots = {name.split(".")[0] for name in names}
     where = area(path)
-    if where not in ("training", "memory"):
+    if where != "training":
         assert not roots & HEAVY, "only training/ imports torch and its like"
     if where not in ("ui", "app"):
         assert "gradio" not in roots, "only ui/ and app.py import gradio"
