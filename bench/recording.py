@@ -26,7 +26,7 @@ def main(steps: int) -> None:
     from grpo_studio.stopping import StopFlag
     from grpo_studio.store.folder import create_run
     from grpo_studio.store.writer import RunWriter
-    from grpo_studio.training.phases import MemoryWatch
+    from grpo_studio.training.memory_watch import MemoryWatch
     from grpo_studio.training.recorder import Recorder
     from grpo_studio.training.scored_batch import ScoredBatch
     from grpo_studio.training.session import Session

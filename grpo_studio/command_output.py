@@ -70,6 +70,9 @@ def print_summary(summary: dict[str, Any]) -> None:
     if summary["reason"]:
         print(summary["reason"])
     print(f"{summary['groups']} groups, {summary['completions']} completions; in {summary['folder']}")
+    if pair := summary.get("pair"):
+        other = pair["other"] or "not here: it was deleted, never made or not imported"
+        print(visible(f"{pair['side']} of a pair that differs in {pair['field']}; the other is {other}"))
     for name, value in summary["metrics"].items():
         print(f"{name:<40} {'-' if value is None else format(value, '.6g')}")
 

@@ -30,9 +30,12 @@ from grpo_studio.dry_run_command import add_dry_run_arguments, tell_dry_run
 from grpo_studio.errors import StudioError, UsageError
 from grpo_studio.evaluate_command import add_evaluate_arguments, evaluate
 from grpo_studio.export_command import add_export_arguments, export
+from grpo_studio.forecast_command import add_forecast_arguments, forecast_run
 from grpo_studio.import_command import add_import_arguments, import_run
 from grpo_studio.looks import WholeLook
+from grpo_studio.pair_command import add_pair_arguments, pair
 from grpo_studio.preflight import check
+from grpo_studio.probe_command import add_probe_arguments, probe_run
 from grpo_studio.push_command import add_push_arguments, push_run
 from grpo_studio.score_command import add_score_arguments, score
 from grpo_studio.settings import Settings
@@ -85,7 +88,10 @@ def parser() -> argparse.ArgumentParser:
     train.add_argument("--name", help="a name for the run, part of its id")
     train.add_argument("--wait", action="store_true", help="wait until the run has ended; exit 1 unless it finished")
     add_dry_run_arguments(train)
+    add_pair_arguments(add("pair", _pair, "start two runs that differ in one setting, and tell what that changed"))
     add_config_arguments(add("check", _check, "list all problems of the settings; start nothing"))
+    add_forecast_arguments(add("forecast", _forecast, "peak memory by phase, predicted before anything is loaded"))
+    add_probe_arguments(add("probe", _probe, "loss, gradient, memory and time of each loss backend on one frozen batch"))
     add("runs", _runs, "list the runs, newest first")
     for name, function, help_text in (
         ("show", _show, "the state of a run and its newest metrics"),
@@ -142,6 +148,19 @@ def _train(options: argparse.Namespace, settings: Settings) -> int:
     elif options.wait:
         print_summary(summary)
     return 0 if not options.wait or summary["state"] == "finished" else 1
+
+
+def _pair(options: argparse.Namespace, settings: Settings) -> int:
+    data = raw_settings(options, settings)
+    return print_found(options, *pair(options, data, settings, progress_line(), slow_progress()))
+
+
+def _forecast(options: argparse.Namespace, settings: Settings) -> int:
+    return print_found(options, *forecast_run(options, settings))
+
+
+def _probe(options: argparse.Namespace, settings: Settings) -> int:
+    return print_found(options, *probe_run(options, settings, slow_progress()))
 
 
 def _runs(options: argparse.Namespace, settings: Settings) -> int:

@@ -10,9 +10,9 @@ from grpo_studio.config_files import read_config_file, read_preset, with_overrid
 from grpo_studio.settings import Settings
 
 
-def add_config_arguments(command: argparse.ArgumentParser) -> None:
-    """The arguments that settings come from; one of a preset and a file is required."""
-    source = command.add_mutually_exclusive_group(required=True)
+def add_config_arguments(command: argparse.ArgumentParser, required: bool = True) -> None:
+    """The arguments that settings come from; one of a preset and a file is required, unless it is said not to be."""
+    source = command.add_mutually_exclusive_group(required=required)
     source.add_argument("--preset", help="name of a preset, such as quickstart")
     source.add_argument("--config", help="YAML file of settings")
     command.add_argument(

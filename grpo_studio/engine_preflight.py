@@ -39,6 +39,10 @@ def machine_problems(config: RunConfig, settings: Settings, notes: list[str]) ->
     notes += idle_settings(config)
     if config.memory.adapter == "qlora" and kind == "cpu":
         notes.append("QLoRA works on a CPU, slowly: 4-bit weights are unpacked at each use")
+    if config.memory.snapshot and kind == "cpu":
+        notes.append("memory.snapshot needs a GPU: none is made on a CPU")
+    if config.memory.track_tensors and kind == "cuda":
+        notes.append("memory.track_tensors does nothing on a GPU, whose allocator counts by itself")
 
 
 def _target_problems(config: RunConfig, settings: Settings) -> Iterator[Problem]:

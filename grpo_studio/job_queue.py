@@ -44,6 +44,14 @@ class JobQueue:
     def __init__(self, path: Path) -> None:
         self._path = path
 
+    def add_in_order(self, run_dirs: Sequence[Path]) -> None:
+        """Put several runs at the end, one after the other: all of them, or none."""
+        with self._open() as db:
+            db.executemany(
+                "INSERT OR IGNORE INTO job(run_dir, enqueued) VALUES (?, ?)",
+                [(str(run_dir), time.time()) for run_dir in run_dirs],
+            )
+
     def add(self, run_dir: Path) -> bool:
         """Put a run at the end; False when it is in the queue already."""
         with self._open() as db:

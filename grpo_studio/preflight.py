@@ -13,6 +13,7 @@ from grpo_studio.engine_preflight import machine_problems
 from grpo_studio.errors import StudioError
 from grpo_studio.limit_checks import limit_problems
 from grpo_studio.looks import Look, Seen, WholeLook
+from grpo_studio.memory.known_forecast import over_card_note
 from grpo_studio.model_preflight import model_problems
 from grpo_studio.problem import Problem, problem_of
 from grpo_studio.rules import Inspection, inspect
@@ -110,6 +111,8 @@ def _world_problems(config: RunConfig, settings: Settings, seen: Seen, notes: li
     yield from (problem for problem in seen.problems if problem.field not in told)
     yield from checked.problems
     notes += [*seen.notes, *checked.notes]
+    if (over := over_card_note(config, settings, seen.derived.get("longest_prompt"))) is not None:
+        notes.append(over)
     try:
         settings.require_writable()
     except StudioError as error:

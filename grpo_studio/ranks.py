@@ -117,8 +117,7 @@ class _Launcher:
             return "run_stopped"
         message = self.trouble or "the processes ended without a word; see the log"
         if cause is not None:
-            where = f"last step {step}" if step else "before the first step"
-            message = f"{cause.message}; {where}; the other processes were ended"
+            message = told_with(cause.message, f"last step {step}" if step else "before the first step")
         print(f"error: {message}", file=sys.stderr)
         self._say("run_failed", message, level="error")
         return "run_failed"
@@ -159,6 +158,12 @@ class _Launcher:
         writer = RunWriter(self._folder.database, self._attempt)
         writer.event(kind, message, level=level)
         writer.close()
+
+
+def told_with(message: str, where: str) -> str:
+    """Why a rank ended, with what its end meant for the run; a fix that the message names stays last."""
+    what, between, fix = message.rpartition("; ")
+    return f"{what or fix}; {where}; the other processes were ended{f'; {fix}' if between else ''}"
 
 
 def _beginning(scale: ScaleSettings) -> str:

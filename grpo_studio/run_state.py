@@ -21,7 +21,7 @@ TERMINAL: dict[str, State] = {
 RECORDS_LOST = "records_lost"
 """An event that says what of a damaged record cannot be read any more."""
 LIKELY: dict[int, str] = {
-    signals.SIGKILL: ", likely out of memory: use a smaller memory.micro_batch",
+    signals.SIGKILL: ", likely out of memory: use a smaller memory.micro_batch (`forecast` names the largest)",
     signals.SIGABRT: ", a library gave up, which it also does when memory runs out: see the log",
     signals.SIGBUS: ", memory or disk ran out: see the log",
     signals.SIGSEGV: ", a fault in a library: see the log",

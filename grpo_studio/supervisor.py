@@ -13,6 +13,7 @@ from grpo_studio.config import RunConfig
 from grpo_studio.data import kind_of
 from grpo_studio.errors import StoreError, StudioError
 from grpo_studio.job_queue import JobQueue
+from grpo_studio.pair_records import find_pair, record_of
 from grpo_studio.progress import Progress
 from grpo_studio.reward_models import with_whole_path
 from grpo_studio.run_facts import facts_of, state_of
@@ -41,10 +42,19 @@ def submit(
         StudioError: the model cannot be fetched or the folder cannot be made; no run is left behind.
     """
     settings.require_writable()
+    have_model(config, settings, progress)
+    return enqueued(create_run(settings.runs_dir, with_whole_paths(config), name), settings)
+
+
+def have_model(config: RunConfig, settings: Settings, progress: Progress | None = None) -> None:
+    """See that the file of a built-in model is here.
+
+    Raises:
+        StudioError: it cannot be fetched.
+    """
     location = locate(config.model.id, settings.cache)
     if location.kind == "builtin" and not location.ready:
         fetch(BUILTIN_MODELS[location.id], settings.cache, progress)
-    return enqueued(create_run(settings.runs_dir, with_whole_paths(config), name), settings)
 
 
 def enqueued(folder: RunFolder, settings: Settings) -> RunFolder:
@@ -93,12 +103,25 @@ def stop(folder: RunFolder, settings: Settings) -> None:
 
 
 def summary(folder: RunFolder, settings: Settings) -> dict[str, Any]:
-    """A run in brief, as `run_facts.summary`, with its `place` in the queue: 1 is the next one, None does not wait."""
+    """A run in brief, as `run_facts.summary`, with its `place` in the queue: 1 is the next one, None does not wait.
+
+    `pair` is what a half of two runs that differ in one setting says of that, with `other`, the id of the other half,
+    None when that is not here; None for any other run.
+    """
     found = run_facts.summary(folder)
     place, told = None, ""
     if found["state"] == "queued":
         place, told = _place(folder, settings)
-    return found | {"place": place, "reason": told or found["reason"]}
+    return found | {"place": place, "reason": told or found["reason"], "pair": _pair(folder, settings)}
+
+
+def _pair(folder: RunFolder, settings: Settings) -> dict[str, Any] | None:
+    """What a half says of its pair, and whether the other half is here."""
+    record = record_of(folder)
+    if record is None:
+        return None
+    other = find_pair(settings, record.pair).folders[0 if record.side == "B" else 1]
+    return record.as_dict() | {"other": None if other is None else other.run_id}
 
 
 def _place(folder: RunFolder, settings: Settings) -> tuple[int | None, str]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from grpo_studio.disk import disk_full, is_disk_full
 from grpo_studio.errors import DiskFullError, StoreError, StudioError
 from grpo_studio.exit_codes import NOT_RECORDED, NOT_RECORDED_DISK_FULL
+from grpo_studio.memory.allocation import out_of_memory
 from grpo_studio.stopping import Outcome
 from grpo_studio.store.folder import RunFolder
 from grpo_studio.store.reserve import give_up
@@ -85,21 +86,11 @@ def one_line(error: BaseException) -> str:
         return str(error)
     text = " ".join(str(error).split())
     hint = ""
-    if is_out_of_memory(error):
+    if out_of_memory(error):  # outside of a session, which says more
         hint = "; use a smaller memory.micro_batch or a shorter completion"
     elif "probability tensor contains" in text:  # what torch says when it is to sample with weights that are NaN
         hint = "; use a smaller algorithm.learning_rate, since the weights are no numbers any more"
     return f"{type(error).__name__}: {text[:400]}{hint}" if text else f"{type(error).__name__}{hint}"
-
-
-def is_out_of_memory(error: BaseException) -> bool:
-    """Whether memory ran out: torch's own error, Python's, or what a library says when the system gives it none."""
-    said = str(error).lower()
-    return (
-        isinstance(error, MemoryError)
-        or type(error).__name__ == "OutOfMemoryError"
-        or any(words in said for words in ("can't allocate memory", "cannot allocate memory", "bad_alloc"))
-    )
 
 
 def _written(error: BaseException, folder: RunFolder) -> tuple[Path, str]:

@@ -11,6 +11,7 @@ import os
 import random
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,10 +31,18 @@ class SampleRun:
     """A run whose steps are written on demand; `step()` may be called while a page looks on."""
 
     def __init__(
-        self, home: Path, name: str = "quickstart", beta: float = 0.04, steps: int = STEPS, seed: int = 3
+        self,
+        home: Path,
+        name: str = "quickstart",
+        beta: float = 0.04,
+        steps: int = STEPS,
+        seed: int = 3,
+        cards: tuple[str, ...] = (),
     ) -> None:
+        """`cards`: GPUs whose memory is sampled; none: the process's resident size on a CPU."""
         self.random = random.Random(seed)
         self.beta = beta
+        self.cards = cards
         self.config = sample_config(steps, beta)
         self.folder: RunFolder = create_run(home / "runs", self.config, name)
         self.writer = RunWriter(self.folder.database, attempt=1)
@@ -50,6 +59,9 @@ class SampleRun:
     def begin(self) -> None:
         self.prepare()
         self.evaluate()
+        if self.cards:
+            watched = {"device": self.cards[0], "bytes": 8 * 10**9, "others": "nvml", "tensors": False}
+            self.writer.event("memory_watched", f"memory is watched on {self.cards[0]}, 8 GB", data=watched)
         self.writer.event("training_started", "first step begins")
 
     def advance(self, count: int = 1) -> None:
@@ -167,6 +179,8 @@ class SampleRun:
             metrics[f"verifier/{name}/abstained"] = 0.0
         metrics |= {f"time/{phase}": seconds for phase, seconds in phases.items()}
         peaks = {"rollout": 2.2e9, "loss": 2.9e9, "optimizer": 2.6e9}
+        if self.cards:
+            metrics["memory/others"] = 6e8 + 2e8 * math.sin(self.now / 4)
         return metrics | {f"memory/peak/{phase}": value * noise(1, 0.01) for phase, value in peaks.items()}
 
     def _memory(self, phases: dict[str, float]) -> list[MemorySample]:
@@ -176,8 +190,14 @@ class SampleRun:
             for part in range(max(1, round(seconds))):
                 rss = int(levels[phase] * self.random.uniform(0.96, 1.0))
                 samples.append(MemorySample(moment + part, self.now, phase, "cpu", None, None, rss))
+                if self.cards:
+                    samples[-1:] = [self._on_card(samples[-1], place) for place in range(len(self.cards))]
             moment += seconds
         return samples
+
+    def _on_card(self, sample: MemorySample, place: int) -> MemorySample:
+        allocated = int((sample.rss or 0) * (1.4 + 0.1 * place))
+        return replace(sample, device=self.cards[place], allocated=allocated, reserved=5 * 10**9, rss=10**9)
 
 
 def sample_config(steps: int, beta: float) -> RunConfig:

@@ -20,7 +20,7 @@ SUFFIXES = (".tar.gz", ".tgz")
 LARGEST_MANIFEST = 16 << 20
 _PART = r"\w[\w. +=@,-]{0,199}"
 _BELONGS = re.compile(
-    r"config\.yaml|config-attempt-[0-9]{1,6}\.yaml|run\.db|process\.json|branch\.json|stop-requested"
+    r"config\.yaml|config-attempt-[0-9]{1,6}\.yaml|run\.db|process\.json|branch\.json|pair\.json|stop-requested"
     r"|worker\.log|server\.log"
     rf"|evaluations/{_PART}\.db"
     rf"|verifiers/(attempt-[0-9]{{1,6}}/)?{_PART}"

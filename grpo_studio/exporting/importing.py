@@ -21,6 +21,7 @@ from grpo_studio.exporting.archive_copy import NO_PROCESS
 from grpo_studio.exporting.archive_form import IMPORTED, ArchiveManifest
 from grpo_studio.exporting.foreign_database import require_ours
 from grpo_studio.exporting.unpacking import as_object, first_problem, opened
+from grpo_studio.pair_records import PAIR_FILE
 from grpo_studio.settings import Settings
 from grpo_studio.shown import shown
 from grpo_studio.store.folder import ProcessRecord, RunFolder, slug, write_whole
@@ -81,8 +82,9 @@ def _settle(folder: RunFolder, manifest: ArchiveManifest, path: Path) -> None:
         require_ours(database, f"evaluations/{database.name} in the archive")
     if folder.process_path.exists():
         folder.write_process(_process(folder))
-    if (folder.path / "branch.json").exists():
-        as_object(folder.path / "branch.json")
+    for name in ("branch.json", PAIR_FILE):
+        if (folder.path / name).exists():
+            as_object(folder.path / name)
     told = {"archive": path.name, "imported_at": time.time()}
     told |= manifest.model_dump(include={"run", "version", "state", "archived_at", "notes"})
     write_whole(folder.path / IMPORTED, json.dumps(told, indent=1))

@@ -31,6 +31,11 @@ def phase_colour(phase: str) -> str:
     return PHASE_COLOURS.get(phase, GREY)
 
 
+def phase_order(phase: str) -> int:
+    """Its place in a list of phases: the named ones as they come in a step, then all others."""
+    return list(PHASE_COLOURS).index(phase) if phase in PHASE_COLOURS else len(PHASE_COLOURS)
+
+
 def numbers(values: Iterable[Any], digits: int = 5) -> list[float | None]:
     """Values for JSON: so many significant digits, None for what is missing or not finite."""
     return [tidy(value, digits) for value in values]

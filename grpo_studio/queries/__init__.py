@@ -16,6 +16,7 @@ from grpo_studio.queries.groups import (
     seen_at,
 )
 from grpo_studio.queries.memory import MemoryHistory, newest_memory_time
+from grpo_studio.queries.memory_peaks import MemoryPeaks, PhasePeak, Watched, memory_snapshot, watched
 from grpo_studio.queries.overview import HEAT_COLUMNS, MINIMAP_COLUMNS, MINIMAP_ROWS, advantages, group_range, minimap
 from grpo_studio.queries.steps import (
     POINTS,
@@ -51,9 +52,12 @@ __all__ = [
     "SHORT_TEXT",
     "STRIP_SQUARES",
     "MemoryHistory",
+    "MemoryPeaks",
+    "PhasePeak",
     "Seen",
     "Steps",
     "Totals",
+    "Watched",
     "advantages",
     "completions",
     "count_events",
@@ -65,6 +69,7 @@ __all__ = [
     "groups_of_step",
     "held_out_prompts",
     "last_steps",
+    "memory_snapshot",
     "metric_names",
     "metrics",
     "minimap",
@@ -76,4 +81,5 @@ __all__ = [
     "seen_at",
     "step_seconds",
     "steps",
+    "watched",
 ]

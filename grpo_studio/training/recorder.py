@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from grpo_studio.evaluation_passing import PassRule
 from grpo_studio.store.records import GroupRecord
 from grpo_studio.store.writer import RunWriter
-from grpo_studio.training.phases import MemoryWatch, PhaseClock
+from grpo_studio.training.memory_watch import MemoryWatch, Taken, gathered
+from grpo_studio.training.phases import PhaseClock
 from grpo_studio.training.scored_batch import ScoredBatch, batch_metrics, evaluation_metrics
 from grpo_studio.training.verifier_faults import AbstentionWatch, FirstTroubles
 
@@ -79,31 +81,31 @@ class Recorder:
         metrics = {ours: logs[theirs] for theirs, ours in FROM_TRL.items() if logs.get(theirs) is not None}
         metrics |= {name: value for name, value in logs.items() if name.startswith("policy/")}
         seconds = self._clock.take()
-        samples, peaks = self._memory.take()
+        memory = gathered(self._memory.take())
         step_seconds = sum(value for phase, value in seconds.items() if phase not in NOT_PART_OF_A_STEP)
         metrics |= {f"time/{phase}": value for phase, value in seconds.items()}
-        metrics |= {f"memory/peak/{phase}": float(value) for phase, value in peaks.items()}
+        metrics |= _memory_metrics(memory)
         metrics["time/step"] = step_seconds
         if self._tokens:
             metrics["throughput/completion_tokens_per_s"] = self._tokens / max(step_seconds, 1e-9)
         self._tokens = 0
-        self._memory.step = step + 1
+        self._memory.step_done(step)
         with self._writer.transaction():
             self._writer.metrics(step, metrics)
             self._writer.phase_times(step, seconds)
-            self._writer.memory_samples(samples)
+            self._writer.memory_samples(memory.samples)
             self._tell_non_finite(step, metrics)
 
     def aside_done(self, step: int) -> None:
         """Record the time of evaluation and saving that lay outside the steps: before the first or after the last."""
         seconds = self._clock.take(NOT_PART_OF_A_STEP)
-        samples, peaks = self._memory.take()
+        memory = gathered(self._memory.take())
         metrics = {f"time/{phase}": value for phase, value in seconds.items()}
-        metrics |= {f"memory/peak/{phase}": float(peaks[phase]) for phase in seconds if phase in peaks}
+        metrics |= _memory_metrics(memory, only=seconds)
         with self._writer.transaction():
             self._writer.metrics(step, metrics)
             self._writer.phase_times(step, seconds)
-            self._writer.memory_samples(samples)
+            self._writer.memory_samples(replace(sample, step=step) for sample in memory.samples)
 
     def checkpoint_saved(self, step: int) -> None:
         """Record that a checkpoint lies on the disk, and what it took."""
@@ -136,3 +138,10 @@ class Recorder:
         wrong = [name for name, value in metrics.items() if not math.isfinite(value)]
         if wrong:
             self._writer.event("non_finite", f"step {step}: not a finite number: {', '.join(wrong)}", level="error")
+
+
+def _memory_metrics(memory: Taken, only: Collection[str] | None = None) -> dict[str, float]:
+    """Peaks by phase, with `only` of those phases, and what others had on the card where that is known."""
+    peaks = {phase: value for phase, value in memory.peaks.items() if only is None or phase in only}
+    metrics = {f"memory/peak/{phase}": float(value) for phase, value in peaks.items()}
+    return metrics if memory.others is None else metrics | {"memory/others": float(memory.others)}

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import Any
 
+import torch
 from accelerate import PartialState
 from datasets import Dataset
 from transformers.trainer_utils import set_seed
@@ -18,6 +19,7 @@ from grpo_studio import data, hub
 from grpo_studio.config import RunConfig
 from grpo_studio.errors import DataError, StudioError, TrainingError
 from grpo_studio.evaluation_passing import pass_rule
+from grpo_studio.memory.allocation import out_of_memory
 from grpo_studio.settings import Settings
 from grpo_studio.stopping import Outcome, PausedEarlyError, StopFlag
 from grpo_studio.store.folder import RunFolder
@@ -29,8 +31,10 @@ from grpo_studio.training.change import changed, fingerprint
 from grpo_studio.training.checkpointing import Checkpointer
 from grpo_studio.training.engines import prepare_engine, rollout_engine
 from grpo_studio.training.evaluation import HeldOut
+from grpo_studio.training.memory_in_use import resident
+from grpo_studio.training.memory_watch import watch_memory
 from grpo_studio.training.model_source import model_source
-from grpo_studio.training.phases import MemoryWatch, PhaseClock
+from grpo_studio.training.out_of_memory import FailureClock, Scene, told
 from grpo_studio.training.precision import effective_dtype
 from grpo_studio.training.recorder import Recorder
 from grpo_studio.training.resuming_from import data_facts, require_same_data, resume_point
@@ -42,6 +46,7 @@ from grpo_studio.training.tokenization import load_tokenizer, prompt_for
 from grpo_studio.training.trainer import StudioTrainer
 from grpo_studio.training.usable_rows import UsableRows, usable_rows
 from grpo_studio.training.verifier_faults import AbstentionWatch
+from grpo_studio.training.worst_case import Rehearsal, rehearse, wanted
 
 
 class Session:
@@ -55,14 +60,43 @@ class Session:
         self._folder = folder
         self._writer = writer
         self._stop = stop
-        self._clock = PhaseClock()
+        self._clock = FailureClock()
+        self._trainer: StudioTrainer | None = None
+        self._doing = "beginning"
+        self._longest_prompt: int | None = None
+        self._besides = resident()
 
     def run(self) -> Outcome:
         """Train to the end, or until a stop is requested or the rewards fail.
 
         Raises:
-            StudioError: model, data, verifiers or rollout engine cannot be used, or nothing was learned.
+            StudioError: model, data, verifiers or rollout engine cannot be used, memory was too small, or nothing was
+                learned.
         """
+        try:
+            return self._run()
+        except Exception as error:
+            if out_of_memory(error) is None:
+                raise
+            failed = told(error, self._scene())
+        raise failed
+
+    def _scene(self) -> Scene:
+        trainer, self._trainer = self._trainer, None
+        device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        return Scene(
+            self.config,
+            self._settings,
+            self._folder.path,
+            device if trainer is None else trainer.accelerator.device,
+            "" if self._stop.training else self._doing,
+            None if trainer is None else trainer.state.global_step,
+            self._clock.current,
+            self._longest_prompt,
+            self._besides,
+        )
+
+    def _run(self) -> Outcome:
         self._point = resume_point(self._folder, self.config, self._writer.attempt)
         prepare_engine(self.config)
         arguments = grpo_arguments(self.config, self._folder.checkpoints)  # first: it joins the processes
@@ -105,7 +139,7 @@ class Session:
         facts: dict[str, Any],
     ) -> Outcome:
         set_seed(arguments.seed)
-        memory = MemoryWatch(self._clock, arguments.device)
+        memory = watch_memory(self.config, self._folder.path, self._clock, arguments.device, self._writer.event)
         abstentions = AbstentionWatch(self.config.limits.abstained)
         masks, passes = self.config.algorithm.mask_truncated, pass_rule(self.config)
         recorder = Recorder(self._writer, self._clock, memory, abstentions, masks, passes)
@@ -121,6 +155,7 @@ class Session:
             listener=recorder,
             **adapter_arguments(self.config.memory, effective_dtype(self.config.model)),
         )
+        self._trainer = trainer
         trainer.checkpointer = Checkpointer(
             self._folder, self.config, self._writer.attempt, facts, self._point, recorder
         )
@@ -133,6 +168,9 @@ class Session:
             """Runs once the model is wrapped for training, before the first step."""
             tell_setup(self._writer, self.config, trainer, splits)
             keep_outputs_exact(trainer.model)
+            if wanted(self.config, arguments.device):
+                tokens = self._longest_prompt or 1
+                rehearse(Rehearsal(self.config, trainer, self._writer, self._clock, memory, tokens, self._from_step))
             if self._point is None or self._point.branch:
                 trainer.before = fingerprint(trainer.model)
                 self._score_before(recorder, held_out, abstentions)
@@ -145,7 +183,7 @@ class Session:
         trainer.add_callback(
             StepCallback(trainer, self.config, self._stop, self._clock, recorder, held_out, abstentions, begin)
         )
-        memory.start()
+        memory.start(trainer.model, trainer.ref_model)
         try:
             trainer.train_on()
             return self._conclude(trainer, recorder, held_out, abstentions.lost)
@@ -215,6 +253,8 @@ class Session:
         for note in usable.notes:
             self._writer.event("rows_left_out", note, level="warning")
         longest, context = usable.facts["longest_prompt"], usable.facts["context_length"]
+        room = longest if context is None else context - self.config.algorithm.max_completion_length
+        self._longest_prompt = min(longest, room)
         limit = "" if context is None else f" of a context of {context:,}"
         self._writer.event(
             "data_read",
@@ -224,6 +264,7 @@ class Session:
         )
 
     def _preparing(self, what: str) -> None:
+        self._doing = what
         self._writer.event("preparing", what)
 
 

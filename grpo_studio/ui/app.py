@@ -13,7 +13,7 @@ from grpo_studio.errors import StoreError
 from grpo_studio.job_queue import JobQueue
 from grpo_studio.serving import require_free_port
 from grpo_studio.settings import Settings, is_loopback
-from grpo_studio.ui import frame, launch, live, play, results, runs, verifiers
+from grpo_studio.ui import frame, launch, live, memory, pair, play, results, runs, verifiers
 from grpo_studio.ui.same_origin import SameOrigin
 from grpo_studio.ui.uploads import upload_route
 
@@ -21,15 +21,19 @@ QUEUE_EVERY = 0.2
 
 
 def build_app(settings: Settings) -> gr.Blocks:
-    """The app: `/` and `/live` (the newest run, or `?run=`), `/launch`, `/verifiers`, `/runs`, `/play`, `/results`."""
+    """The app: `/` and `/live` (the newest run, or `?run=`), `/launch`, `/memory`, `/verifiers`, `/runs`; and of runs
+    `/play`, `/results` and `/pair`.
+    """
     with gr.Blocks(title="GRPO Studio", analytics_enabled=False, fill_width=True) as demo:
         live.add_view(settings)
     launch.add_page(demo, settings)
     live.add_page(demo, settings)
+    memory.add_page(demo, settings)
     verifiers.add_page(demo, settings)
     runs.add_page(demo, settings)
     play.add_page(demo, settings)
     results.add_page(demo, settings)
+    pair.add_page(demo, settings)
     return demo
 
 

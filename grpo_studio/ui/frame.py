@@ -27,7 +27,7 @@ from grpo_studio.ui.guard import answer_of, told
 ASSETS = Path(__file__).resolve().parent / "assets"
 PLOTLY_SCRIPT = Path(plotly.__file__).resolve().parent / "package_data" / "plotly.min.js"
 STYLES_FIRST = "studio.css"
-SHARED_WORDS = {"live": ("actions",), "runs": ("actions",)}
+SHARED_WORDS = {"live": ("actions",), "runs": ("actions",), "launch": ("forecast",), "memory": ("forecast",)}
 """Sections of the strings that a page's script needs besides its own."""
 DEVICE_FOR = 8.0
 """Seconds for which what the device says is believed."""

@@ -13,12 +13,14 @@ from grpo_studio.settings import Settings
 from grpo_studio.ui import frame, launch_models
 from grpo_studio.ui.launch_actions import LaunchActions
 from grpo_studio.ui.launch_data import DataActions
+from grpo_studio.ui.launch_forecast import ForecastActions
 
 
 def add_page(demo: gr.Blocks, settings: Settings) -> None:
     """Add the route /launch."""
     scans = ScanCache()
     actions, data = LaunchActions(settings, scans), DataActions(settings, scans)
+    forecast = ForecastActions(settings, scans)
     functions: list[frame.ServerFunction] = [
         actions.describe_launch,
         actions.check_draft,
@@ -28,10 +30,14 @@ def add_page(demo: gr.Blocks, settings: Settings) -> None:
         data.scan_begin,
         data.scan_progress,
         data.scan_cancel,
+        forecast.forecast_cards,
+        forecast.launch_forecast,
         *launch_models.functions(settings),
         actions.command_line,
         actions.save_preset,
         actions.start_run,
+        actions.check_pair,
+        actions.start_pair,
         actions.start_progress,
     ]
     with demo.route("Launch", "/launch"):

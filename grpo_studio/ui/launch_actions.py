@@ -11,7 +11,7 @@ from dataclasses import asdict
 from functools import partial
 from typing import Any
 
-from grpo_studio import config_files
+from grpo_studio import config_files, pair_check
 from grpo_studio.catalog import BUILTIN_MODELS, BuiltinModel
 from grpo_studio.config import BUILTIN_PREFIX, RunConfig
 from grpo_studio.data.made import made_sources
@@ -27,7 +27,16 @@ from grpo_studio.ui import strings
 from grpo_studio.ui.checks import Checks
 from grpo_studio.ui.form import describe_form, describe_verifier
 from grpo_studio.ui.launch_command import command_for, complete
-from grpo_studio.ui.launch_requests import answered, capped, draft_of, key_of, name_of, page_of, valid_config
+from grpo_studio.ui.launch_requests import (
+    answered,
+    capped,
+    differing,
+    draft_of,
+    key_of,
+    name_of,
+    page_of,
+    valid_config,
+)
 from grpo_studio.ui.launch_starts import Starts
 from grpo_studio.ui.readable import check_inside
 from grpo_studio.ui.uploads import upload_terms, uploaded
@@ -45,6 +54,7 @@ class LaunchActions:
         self._scans = scans
         self._starts = Starts(settings, scans)
         self._checks = Checks()
+        self._pair_checks = Checks()
 
     @answered
     def describe_launch(self, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -155,6 +165,28 @@ class LaunchActions:
         `key` names this press of the button: however often it comes, one run is started.
         """
         return self._starts.begin(key_of(request), draft_of(request), name_of(request))
+
+    @answered
+    def check_pair(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """{"ok", "problems", "notes", ...} of a draft with either of the `values` of `field`, or {"superseded": True}.
+
+        A problem says whose it is: `side` is A, B or both.
+        """
+        draft, (field, values) = draft_of(request), differing(request)
+
+        def check() -> dict[str, Any]:
+            look = QuickLook(self._scans)
+            found = pair_check.check_pair(draft, field, values, lambda data: check_inside(data, self.settings, look))
+            told: dict[str, Any] = capped(found.as_dict(), longest=400, most=60)
+            return told
+
+        return self._pair_checks.newest(page_of(request), request.get("ticket"), check) or {"superseded": True}
+
+    @answered
+    def start_pair(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """As `start_run`, for two runs that differ in one setting; it ends as {"pair": id}."""
+        field, values = differing(request)
+        return self._starts.begin_pair(key_of(request), draft_of(request), field, values, name_of(request))
 
     @answered
     def start_progress(self, request: Mapping[str, Any]) -> dict[str, Any]:

@@ -60,6 +60,16 @@ def name_of(request: Mapping[str, Any]) -> str | None:
     return name.strip()[:100] or None if isinstance(name, str) else None
 
 
+def differing(request: Mapping[str, Any]) -> tuple[str, tuple[Any, Any]]:
+    """The setting under `field` and its two `values`. Raises UsageError when they are none."""
+    field, values = request.get("field"), request.get("values")
+    if not isinstance(field, str) or not 0 < len(field) <= 200:
+        raise UsageError("the request names no setting under 'field'")
+    if not isinstance(values, list) or len(values) != 2:
+        raise UsageError("the request has no two values under 'values'")
+    return field, (values[0], values[1])
+
+
 def key_of(request: Mapping[str, Any]) -> str:
     """The key that a page gave to what it began. Raises UsageError when it is none."""
     key = request.get("key")

@@ -5,13 +5,15 @@ from __future__ import annotations
 import logging
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from grpo_studio import supervisor
 from grpo_studio.errors import ConfigError, StudioError, UsageError
 from grpo_studio.looks import ScanCache, WholeLook
+from grpo_studio.pair_check import check_pair
+from grpo_studio.pairs import start_checked
 from grpo_studio.settings import Settings
 from grpo_studio.ui.readable import check_inside
 
@@ -27,6 +29,7 @@ class StartJob:
     message: str = ""
     fraction: float = 0.0
     run: str | None = None
+    pair: str | None = None
     error: str | None = None
     ended: threading.Event = field(default_factory=threading.Event)
 
@@ -38,6 +41,8 @@ class StartJob:
             return {"error": self.error}
         if self.run is not None:
             return {"run": self.run}
+        if self.pair is not None:
+            return {"pair": self.pair}
         return {"message": self.message, "fraction": self.fraction}
 
 
@@ -52,11 +57,20 @@ class Starts:
 
     def begin(self, key: str, draft: Mapping[str, Any], name: str | None) -> dict[str, Any]:
         """Start a run, unless this key did already; the answer comes at once or after a moment's wait."""
+        return self._begin(key, lambda job: self._submit(job, draft, name))
+
+    def begin_pair(
+        self, key: str, draft: Mapping[str, Any], field: str, values: tuple[Any, Any], name: str | None
+    ) -> dict[str, Any]:
+        """Start two runs that differ in one setting, as `begin` does one."""
+        return self._begin(key, lambda job: self._submit_pair(job, draft, field, values, name))
+
+    def _begin(self, key: str, work: Callable[[StartJob], None]) -> dict[str, Any]:
         with self._lock:
             job = self._jobs.get(key)
             if job is None:
                 job = self._jobs[key] = StartJob()
-                threading.Thread(target=self._submit, args=(job, draft, name), daemon=True).start()
+                threading.Thread(target=self._run, args=(job, work), daemon=True).start()
             while len(self._jobs) > JOBS_KEPT:
                 self._jobs.popitem(last=False)
         job.ended.wait(ANSWER_WITHIN_S)
@@ -75,11 +89,24 @@ class Starts:
         return job.answer()
 
     def _submit(self, job: StartJob, draft: Mapping[str, Any], name: str | None) -> None:
+        report = check_inside(draft, self.settings, self._look(job))
+        if report.config is None or not report.ok:
+            raise ConfigError("; ".join(str(problem) for problem in report.problems))
+        job.run = supervisor.submit(report.config, self.settings, name, job.report).run_id
+
+    def _submit_pair(
+        self, job: StartJob, draft: Mapping[str, Any], field: str, values: tuple[Any, Any], name: str | None
+    ) -> None:
+        look = self._look(job)
+        checked = check_pair(draft, field, values, lambda data: check_inside(data, self.settings, look))
+        job.pair = start_checked(checked, self.settings, name, job.report).id
+
+    def _look(self, job: StartJob) -> WholeLook:
+        return WholeLook(job.report, count_all=False, scans=self._scans)
+
+    def _run(self, job: StartJob, work: Callable[[StartJob], None]) -> None:
         try:
-            report = check_inside(draft, self.settings, WholeLook(job.report, count_all=False, scans=self._scans))
-            if report.config is None or not report.ok:
-                raise ConfigError("; ".join(str(problem) for problem in report.problems))
-            job.run = supervisor.submit(report.config, self.settings, name, job.report).run_id
+            work(job)
         except StudioError as error:
             job.error = " ".join(str(error).split())
         except Exception as error:

@@ -61,7 +61,8 @@ class LiveActions:
     def live_tick(self, request: Mapping[str, Any]) -> Answer:
         """What is new since `cursor`; with no cursor everything; with nothing new only the cursor.
 
-        Parts of an answer: `about` (first time), `strip`, `charts`, `groups`, `memory`, `events`.
+        Parts of an answer: `about` (first time), `strip`, `charts`, `groups`, `memory`, `memory_facts`,
+        `events`.
         """
         folder = self._folder(request)
         if folder is None:
@@ -173,6 +174,7 @@ def _news(run: LiveRun, reader: RunReader, cursor: Answer, known: Mapping[str, A
     newest, drawn = queries.newest_memory_time(reader), known.get("memory_time")
     if stepped or not isinstance(drawn, int | float) or newest - drawn >= MEMORY_EVERY or run.state.ended:
         news["memory"], drawn = live_charts.memory_chart(run, reader), newest
+        news["memory_facts"] = live_charts.memory_facts(run, reader)
     return {"cursor": cursor | {"memory_time": drawn}} | news
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import statistics
+from dataclasses import asdict
 from typing import Any
 
 import pandas as pd
 
 from grpo_studio import plots, queries
-from grpo_studio.plots.figure import tidy, verifier_colour
+from grpo_studio.plots.figure import phase_colour, phase_order, tidy, verifier_colour
 from grpo_studio.store.reader import RunReader
 from grpo_studio.ui import strings
 from grpo_studio.ui.live_run import LiveRun, memo_of
@@ -22,6 +23,7 @@ CORE_METRICS = (
     "policy/sampler_difference", "policy/canary_difference",
 )  # fmt: skip
 PEAK = "memory/peak/"
+OTHERS = "memory/others"
 TILES = {
     "reward": "reward/mean",
     "mixed": "group/mixed",
@@ -70,7 +72,34 @@ def memory_chart(run: LiveRun, reader: RunReader) -> plots.Figure:
     memo = memo_of(run.folder.database)
     with memo.lock:
         frame = memo.memory.frame(reader)
-    return plots.memory_figure(frame, run.folder.run_id, _words()["traces"], _words()["phases"])
+    size, words = queries.watched(reader).size, _words()
+    others = _of_others(reader, frame)
+    return plots.memory_figure(frame, run.folder.run_id, words["traces"], words["phases"], size, others)
+
+
+def memory_facts(run: LiveRun, reader: RunReader) -> Answer:
+    """What stands below that chart: the peaks of each device by phase, and where a snapshot was saved."""
+    memo = memo_of(run.folder.database)
+    with memo.lock:
+        peaks = memo.memory_peaks.look(reader)
+    names = _words()["phases"]
+    snapshot = queries.memory_snapshot(reader)
+    path = None if snapshot is None else run.folder.path / snapshot
+    return {
+        "peaks": [
+            asdict(peak) | {"name": names.get(peak.phase, peak.phase), "colour": phase_colour(peak.phase)}
+            for peak in sorted(peaks, key=lambda peak: (peak.device, phase_order(peak.phase)))
+        ],
+        "snapshot": str(path) if path is not None and path.is_file() else None,
+    }
+
+
+def _of_others(reader: RunReader, frame: pd.DataFrame) -> pd.Series[Any] | None:
+    """Bytes that other processes hold, for the steps of these samples; None where nobody could be asked."""
+    if frame.empty or not queries.metric_names(reader, OTHERS):
+        return None
+    steps = sorted({int(step) for step in frame["step"]})
+    return queries.metrics(reader, [OTHERS], queries.Steps(steps[0], steps[-1], tuple(steps)))[OTHERS]
 
 
 def _reward(name: str) -> str:

@@ -78,6 +78,7 @@ class RunMemo:
 
     totals: queries.Totals = field(default_factory=queries.Totals)
     memory: queries.MemoryHistory = field(default_factory=queries.MemoryHistory)
+    memory_peaks: queries.MemoryPeaks = field(default_factory=queries.MemoryPeaks)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 

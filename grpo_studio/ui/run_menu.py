@@ -11,6 +11,7 @@ from grpo_studio.checkpoints import FINAL, Checkpoint, best_of, whole_checkpoint
 from grpo_studio.config import RunConfig
 from grpo_studio.declaration import fields_of, value_at
 from grpo_studio.errors import StudioError
+from grpo_studio.pair_records import record_of
 from grpo_studio.plots.figure import tidy
 from grpo_studio.run_state import RunState
 from grpo_studio.shown import shown
@@ -46,6 +47,8 @@ def actions_of(folder: RunFolder, state: RunState, waits: bool) -> Answer:
         "evaluate": _allowed(""),
         "play": _allowed(""),
         "results": _allowed(""),
+        **({"pair": _allowed("")} if record_of(folder) else {}),
+        "memory": _allowed(""),
         "export": _allowed(none_whole),
         "archive": _allowed(""),
         "push": _allowed(none_whole),

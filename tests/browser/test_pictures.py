@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from conftest import ROOT, App, start_app, stop_app
 from playwright.sync_api import FilePayload, Locator, Page, expect
-from studio_process import as_json, studio, wait_for
+from studio_process import TINY_RUN, as_json, studio, wait_for
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
 ENOUGH_STEPS = 14
@@ -178,6 +178,47 @@ def test_what_came_of_a_run(running: tuple[App, str], open_page: Callable[..., P
     expect(page.get_by_role("dialog")).to_be_visible()
     page.wait_for_timeout(1_000)
     page.screenshot(path=pictures / "branch-1280.png")
+
+
+def test_memory(running: tuple[App, str], open_page: Callable[..., Page], pictures: Path) -> None:
+    """A forecast of the published setting, and a probe with its sweep as this machine measured them; the run has ended."""
+    app, run = running
+    studio("stop", run, home=app.home)
+    tokens = ("--set", "algorithm.max_completion_length=160", "--set", "algorithm.prompts_per_step=2")
+    shape = (*tokens, "--set", "memory.micro_batch=8", "--set", "model.dtype=float32")
+    sweep = ("--sweep", "completions", "--to", "16", "--anyway")
+    found = studio("probe", "--preset", "quickstart", *shape, *sweep, home=app.home, timeout=900)
+    assert found.returncode == 0, found.stderr
+    settings = "set=memory.adapter=none&set=memory.gradient_checkpointing=false&set=memory.micro_batch=32"
+    page = open_page(f"{app.url}/memory?preset=gsm8k-qwen3-0.6b-lora&{settings}", 1280, 900)
+    expect(page.locator(".memory-table tbody tr")).to_have_count(3)
+    for chart in page.locator(".plot").all():
+        expect(chart.locator(".js-line").first).to_be_attached(timeout=60_000)
+    page.wait_for_timeout(1_000)
+    path = pictures / "memory-1280.png"
+    page.screenshot(path=path, full_page=True)
+    assert path.stat().st_size > 50_000
+
+
+def test_a_pair(open_page: Callable[..., Page], pictures: Path, tiny_model: Path, tmp_path: Path) -> None:
+    """Two runs of the tiny model in float32, Liger's loss against TRL's: what docs/memory.md shows."""
+    tiny = ("--preset", "quickstart", "--set", f"model.id={tiny_model}", *TINY_RUN, "--set", "dataset.held_out=4")
+    shape = ("model.dtype=float32", "memory.track_tensors=true", "algorithm.steps=40", "algorithm.learning_rate=1e-3")
+    done = studio(
+        "pair", *tiny, *(part for one in shape for part in ("--set", one)), "--differ", "memory.loss_backend=liger,trl",
+        "--name", "backends", "--wait", "--json", home=tmp_path, timeout=400,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    app = start_app(tmp_path)
+    try:
+        page = open_page(f"{app.url}/pair?pair={as_json(done)['pair']}", 1280, 900)
+        page.wait_for_function("document.querySelectorAll('.pair-figures .main-svg').length >= 5")
+        page.wait_for_timeout(1_000)
+        path = pictures / "pair-1280.png"
+        page.screenshot(path=path, full_page=True)
+        assert path.stat().st_size > 50_000
+    finally:
+        stop_app(app)
 
 
 def whole_width(page: Page, card: Locator, path: Path) -> None:

@@ -109,11 +109,3 @@ def test_each_column_of_the_advantage_map_sums_to_one() -> None:
     heat = FIGURES["advantage"]()["data"][0]
     for column in zip(*heat["z"], strict=True):
         assert sum(column) == pytest.approx(1, abs=0.01)
-
-
-def test_memory_is_resident_on_a_cpu_and_allocated_on_a_card() -> None:
-    assert FIGURES["memory"]()["data"][0]["name"] == "resident"
-    card = MEMORY.assign(allocated=[3e9, 4e9], reserved=[5e9, 5e9])
-    figure = plots.memory_figure(card, "r", WORDS, NAMES)
-    assert [trace["name"] for trace in figure["data"]][:2] == ["allocated", "reserved"]
-    assert figure["layout"]["shapes"][0]["y0"] == 4.0

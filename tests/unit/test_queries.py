@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -257,6 +258,104 @@ def test_a_memory_history_that_reads_on_is_the_one_that_reads_all(writer: RunWri
         assert frame["ts"].iloc[-1] == start + 129
     assert all((row.ts * 37) % 101 == row.rss for row in frame.itertuples()), "a phase belongs to another sample"
     assert all((row.phase == "loss") is bool(row.step % 7) for row in frame.itertuples())
+
+
+def test_each_device_keeps_its_own_peaks_however_long_the_run(writer: RunWriter, database: Path) -> None:
+    grown = queries.MemoryHistory(points=50)
+    for start in range(0, 1200, 150):
+        writer.memory_samples(
+            MemorySample(float(n), n // 6, "loss", f"cuda:{n % 3}", 10**6 if n in (91, 92) else n % 97, 5, 1)
+            for n in range(start, start + 150)
+        )
+        with RunReader(database) as reader:
+            frame = grown.frame(reader)
+            assert frame.equals(queries.MemoryHistory(points=50).frame(reader))
+        assert len(frame) <= 100
+        assert frame["ts"].is_monotonic_increasing
+        assert set(frame.groupby("device")["allocated"].max()) == {10**6, 96.0}
+    exact = frame[frame["exact"]]
+    assert list(exact["ts"]) == [float(n) for n in range(1200 - len(exact), 1200)]
+    assert len(exact) >= 30
+    assert not frame["exact"].iloc[0]
+
+
+def test_every_sample_of_a_short_run_is_shown(writer: RunWriter, database: Path) -> None:
+    writer.memory_samples(MemorySample(float(n), 1, "loss", "cpu", None, None, n) for n in range(16))
+    with RunReader(database) as reader:
+        frame = queries.MemoryHistory(points=50).frame(reader)
+    assert list(frame["rss"]) == list(range(16))
+    assert frame["exact"].all()
+
+
+def test_peaks_by_phase_and_device_are_read_on(writer: RunWriter, database: Path) -> None:
+    grown = queries.MemoryPeaks()
+
+    def step(number: int, *rows: tuple[str, str, int], to: RunWriter = writer) -> list[queries.PhasePeak]:
+        to.memory_samples(
+            MemorySample(float(number), number, phase, device, value, None, 1) for device, phase, value in rows
+        )
+        with RunReader(database) as reader:
+            peaks = grown.look(reader)
+            assert sorted(peaks, key=str) == sorted(queries.MemoryPeaks().look(reader), key=str)
+        return peaks
+
+    assert step(1) == []
+    assert step(1, ("cpu", "loss", 5), ("cpu", "save", 2)) == [
+        queries.PhasePeak("cpu", "loss", 5, 1, 5, 1),
+        queries.PhasePeak("cpu", "save", 2, 1, 2, 1),
+    ]
+    step(2, ("cpu", "loss", 9), ("cuda:1", "loss", 1))
+    assert step(2, ("cpu", "loss", 7))[0] == queries.PhasePeak("cpu", "loss", 9, 2, 9, 2)
+    peaks = {(peak.device, peak.phase): peak for peak in step(3, ("cpu", "loss", 4))}
+    assert peaks["cpu", "loss"] == queries.PhasePeak("cpu", "loss", 9, 2, 4, 3)
+    assert peaks["cpu", "save"].last_step == 1
+    assert peaks["cuda:1", "loss"].greatest == 1
+    second = RunWriter(database, attempt=2)
+    second.attempt_began(1, "checkpoint-1", "goes on after step 1")
+    peaks = {(peak.device, peak.phase): peak for peak in step(2, ("cpu", "loss", 6), to=second)}
+    second.close()
+    assert peaks["cpu", "loss"] == queries.PhasePeak("cpu", "loss", 9, 2, 6, 2)
+
+
+@pytest.mark.parametrize(
+    ("data", "size"),
+    [
+        ({"device": "cuda:0", "bytes": 8}, 8),
+        ({"device": "cuda:0", "bytes": "8"}, 0),
+        ({"device": "cuda:0", "bytes": -8}, 0),
+        ({"device": "cuda:0", "bytes": 10**30}, 0),
+        ({"device": 5, "bytes": 8}, 0),
+        ({}, 0),
+        (None, 0),
+    ],
+)
+def test_the_size_of_the_card_is_that_of_the_newest_attempt(
+    writer: RunWriter, database: Path, data: dict[str, Any] | None, size: int
+) -> None:
+    writer.event("memory_watched", "of an older attempt", data={"device": "cpu", "bytes": 99})
+    writer.event("memory_watched", "watched", data=data)
+    with RunReader(database) as reader:
+        assert queries.watched(reader).size == size
+
+
+@pytest.mark.parametrize(
+    ("path", "known"),
+    [
+        ("memory/snapshot-step-2.pickle", True),
+        ("memory/snapshot-out-of-memory-rank-3.pickle", True),
+        ("/etc/passwd", False),
+        ("memory/../../secret.pickle", False),
+        ("memory/snapshot-a\n.pickle", False),
+        (7, False),
+        (None, False),
+    ],
+)
+def test_a_snapshot_lies_below_the_run_or_is_none(writer: RunWriter, database: Path, path: Any, known: bool) -> None:
+    with RunReader(database) as reader:
+        assert queries.memory_snapshot(reader) is None
+    writer.event("memory_snapshot", "saved", data={"path": path})
+    with RunReader(database) as reader:
+        assert queries.memory_snapshot(reader) == (path if known else None)
 
 
 def test_first_seen_is_said_only_when_it_is_known(writer: RunWriter, database: Path) -> None:

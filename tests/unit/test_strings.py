@@ -21,6 +21,9 @@ PAGES = {
     "play": "play*.js",
     "actions": "actions_*.js",
     "results": "results*.js",
+    "forecast": "forecast_*.js",
+    "memory": "memory*.js",
+    "pair": "pair*.js",
     "frame": "frame.js",
 }
 SCRIPTS = sorted(ASSETS.glob("*.js"))

@@ -60,7 +60,9 @@ export function makeActions({ server, words, frame, report, changed }) {
     const all = {
       live: { href: `./live?run=${id}` },
       results: { href: `./results?run=${id}` },
+      pair: { href: `./pair?pair=${id}` },
       play: { href: `./play?run=${id}` },
+      memory: { href: `./memory?run=${id}` },
       resume: { run: () => resume(run, menu.actions.resume) },
       branch: { run: () => openBranch(context, run) },
       evaluate: { run: () => openEvaluate(context, run, menu) },

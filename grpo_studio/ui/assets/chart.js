@@ -27,7 +27,7 @@ export class Chart {
     this.legend = legend;
     this.onstep = onstep;
     this.hidden = new Set();
-    this.byHand = {}; // ranges of y axes that a person chose: they outlive the figure's own
+    this.byHand = {}; // ranges of axes that a person chose: they outlive the figure's own
     this.figure = null;
     replace(node, this.drawing, this.note);
     drawn.add(this);
@@ -46,6 +46,7 @@ export class Chart {
   /** Draw a figure; returns false when it holds no point at all. */
   show(figure, asides = []) {
     if (!figure.data.some((trace) => (trace.y || []).some((value) => value !== null))) return false;
+    if (this.figure?.layout.uirevision !== figure.layout.uirevision) this.byHand = {}; // another view, or run
     this.figure = figure;
     this.asides = asides;
     this.note.hidden = true;
@@ -86,13 +87,14 @@ export class Chart {
     if (Object.keys(own).length) window.Plotly.relayout(this.drawing, own).then(() => { this.byHand = {}; });
   }
 
-  /** The y axes whose range the figure sets; Plotly keeps a zoom of the others by itself. */
+  /** The axes whose range the figure sets; Plotly keeps a zoom of the others by itself. */
   ranged() {
-    return ["yaxis", "yaxis2"].filter((axis) => this.figure?.layout[axis]?.range);
+    return ["xaxis", "yaxis", "yaxis2"].filter((axis) => this.figure?.layout[axis]?.range);
   }
 
   kept(layout) {
-    for (const axis of this.ranged()) if (this.byHand[axis]) layout[axis] = { ...layout[axis], range: [...this.byHand[axis]] };
+    // Copies: Plotly writes a zoom into the very list that it was given.
+    for (const axis of this.ranged()) layout[axis] = { ...layout[axis], range: [...(this.byHand[axis] ?? layout[axis].range)] };
     return layout;
   }
 
@@ -122,7 +124,7 @@ export class Chart {
 
 function mark(trace) {
   if (trace.mode === "markers" && trace.marker.line) return h("i", { class: "dot" });
-  const block = trace.type === "bar" || trace.stackgroup || trace.mode === "markers";
+  const block = trace.type === "bar" || trace.stackgroup || trace.mode === "markers" || trace.fill === "toself";
   const colour = trace.fillcolor && trace.stackgroup ? trace.fillcolor : (trace.marker || trace.line).color;
   return h("i", { class: block ? "area" : "", style: { background: colour } });
 }

@@ -2,7 +2,7 @@ import { h, replace, say, setText } from "./dom.js";
 import { bytes } from "./format.js";
 import { poll, within } from "./poll.js";
 
-const PAGES = ["launch", "live", "verifiers", "runs"];
+const PAGES = ["launch", "live", "memory", "verifiers", "runs"];
 
 /** The top bar with its badges, and the element that a page fills. Draws into `element` once. */
 export function buildFrame({ element, server, words, page }) {

@@ -5,6 +5,7 @@ import { within } from "./poll.js";
 import { makeActions } from "./launch_actions.js";
 import { makeChecker } from "./launch_check.js";
 import { Draft } from "./launch_draft.js";
+import { makeForecast } from "./launch_forecast.js";
 import { makeForm } from "./launch_form.js";
 import { makeHead } from "./launch_head.js";
 import { FieldIndex } from "./launch_index.js";
@@ -15,12 +16,12 @@ import { makeSheet } from "./launch_sheet.js";
 const SLOW_MS = 1200; // a check that takes longer than this takes Start away until it is done
 
 /** context: {main (element to fill), server, words (strings of this page), frame (strings of the frame)} */
-export async function start({ main, server, words, base }) {
+export async function start({ main, server, words, forecast, base }) {
   const message = h("section", { class: "card launch-wait", role: "status" }, words.loading);
   replace(main, message);
   const described = await describe(server, message, words);
   if (described.presets.length === 0) return (message.textContent = words.no_presets);
-  build({ main, server, words, base, described });
+  build({ main, server, words, forecastWords: forecast, base, described });
 }
 
 /** Ask until there is an answer: the server may only just be coming up. */
@@ -38,7 +39,7 @@ async function describe(server, message, words) {
   }
 }
 
-function build({ main, server, words, base, described }) {
+function build({ main, server, words, forecastWords, base, described }) {
   const draft = new Draft(described.presets, described.first_preset);
   const index = new FieldIndex();
   let problems = [];
@@ -58,7 +59,8 @@ function build({ main, server, words, base, described }) {
     index.goTo(field);
   };
   const scan = makeScan(context, () => checker.now());
-  const panel = makePanel({ words, draft, setField, goTo, titleOf }, scan, actions);
+  const forecast = makeForecast({ ...context, forecastWords });
+  const panel = makePanel({ words, draft, setField, goTo, titleOf }, forecast, scan, actions);
   const sheet = makeSheet({ panel: panel.root, startButton: actions.barButton, words });
 
   const checker = makeChecker(server, draft, {
@@ -79,6 +81,7 @@ function build({ main, server, words, base, described }) {
       sheet.status(line, !report.ok);
       actions.allow(report.ok, reasonFor(problems, context));
       scan.consider(report);
+      forecast.consider(report);
     },
     previewing: () => panel.prompts.stale(),
     previewKept: () => panel.prompts.again(),
@@ -94,10 +97,12 @@ function build({ main, server, words, base, described }) {
     if (field === null) index.syncAll();
     scan.changed();
     checker.soon();
+    forecast.soon();
   });
   replace(main, h("div", { class: "launch" },
     h("div", { class: "launch-left" }, makeHead(context), form.root), panel.root, sheet.nodes));
   checker.now();
+  forecast.now();
 }
 
 /** An answer as a report. What is known of the data stays while other settings are wrong and the data is the same. */

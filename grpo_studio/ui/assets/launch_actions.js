@@ -1,12 +1,14 @@
-// Start, Copy as command, Save as preset. A run is started once, however often the button is pressed.
+// Start, Two that differ in…, Copy as command, Save as preset. A run is started once, however often a button is pressed.
 
 import { h, say } from "./dom.js";
+import { makePairButton } from "./launch_pair.js";
 import { within } from "./poll.js";
 
 const STARTING = "grpo-studio.launch.starting";
 
 /** @returns {root, bar, allow(ok, reason)} `bar` holds the same Start button for the narrow page. */
-export function makeActions({ server, draft, words }) {
+export function makeActions(context) {
+  const { server, draft, words } = context;
   const buttons = [startButton(words), startButton(words)];
   const reason = h("p", { class: "launch-reason", id: "launch-reason", role: "status" }, words.reason_checking);
   const fillBar = h("div", { class: "launch-progress-fill" });
@@ -22,6 +24,7 @@ export function makeActions({ server, draft, words }) {
   let allowed = false;
   let why = words.reason_checking;
   let busy = false;
+  let also = null; // hears what is said here, while a dialog lies over it
 
   const draw = () => {
     for (const button of buttons) {
@@ -33,6 +36,7 @@ export function makeActions({ server, draft, words }) {
   const say_ = (text, wrong = false) => {
     reason.textContent = text;
     reason.classList.toggle("launch-reason-wrong", wrong);
+    also?.(text, wrong);
   };
 
   async function start(key, first) {
@@ -42,7 +46,7 @@ export function makeActions({ server, draft, words }) {
     say_(words.starting_note);
     try {
       let answer = await first();
-      while (!answer.run && !answer.error) {
+      while (!answer.run && !answer.pair && !answer.error) {
         say_(answer.message || words.starting_note);
         progress.hidden = !answer.fraction;
         fillBar.style.setProperty("width", `${Math.round(100 * (answer.fraction ?? 0))}%`);
@@ -51,6 +55,7 @@ export function makeActions({ server, draft, words }) {
       }
       keepKey(null);
       if (answer.run) return location.assign(`./live?run=${encodeURIComponent(answer.run)}`);
+      if (answer.pair) return location.assign(`./pair?pair=${encodeURIComponent(answer.pair)}`);
       failed(answer.error);
     } catch (error) {
       console.warn("the start got no answer", error);
@@ -63,11 +68,14 @@ export function makeActions({ server, draft, words }) {
     draw();
     say_(line, true);
   };
-  const press = () => {
+  const begin = (call, tell = null) => {
+    if (busy) return null;
     const key = `start-${Date.now()}-${Math.random().toString(36).slice(2)}`;
     keepKey(key);
-    start(key, () => within(server.start_run({ key, data: draft.data, name: draft.name }), 60000));
+    also = tell;
+    return start(key, () => within(call(key), 60000));
   };
+  const press = () => begin((key) => server.start_run({ key, data: draft.data, name: draft.name }));
   for (const button of buttons) button.addEventListener("click", press);
   // Coming back with the browser's Back button, the page is as it was left: in the middle of a start that is over.
   addEventListener("pageshow", (event) => {
@@ -79,7 +87,7 @@ export function makeActions({ server, draft, words }) {
   const underWay = keptKey();
   if (underWay) start(underWay, () => within(server.start_progress({ key: underWay }), 30000));
 
-  const extra = makeExtras({ server, draft, words });
+  const extra = makeExtras({ server, draft, words }, makePairButton(context, begin));
   const root = h("div", { class: "launch-actions" },
     h("div", { class: "launch-name-row" }, h("label", { class: "launch-label", for: "launch-name" }, words.run_name), name),
     buttons[0], reason, progress, extra);
@@ -117,8 +125,8 @@ function startButton(words) {
   return h("button", { type: "button", class: "button primary launch-start", disabled: true, "aria-describedby": "launch-reason" }, words.start);
 }
 
-/** The two quiet buttons; what they have to say or ask appears below them. */
-function makeExtras({ server, draft, words }) {
+/** The quiet buttons; what those of this file have to say or ask appears below them. */
+function makeExtras({ server, draft, words }, pairButton) {
   const below = h("div", { class: "launch-below", "aria-live": "polite" });
   const line = (text, wrong = false) => h("p", { class: `launch-reason${wrong ? " launch-reason-wrong" : ""}` }, text);
   const ask = async (call) => {
@@ -164,6 +172,7 @@ function makeExtras({ server, draft, words }) {
   };
   return h("div", {},
     h("div", { class: "launch-extras" },
+      pairButton,
       h("button", { type: "button", class: "button", onclick: copy }, words.copy_command),
       h("button", { type: "button", class: "button", onclick: savePreset }, words.save_preset)),
     below);

@@ -7,11 +7,12 @@ import { short } from "./launch_text.js";
 
 /**
  * @param context {words, draft, setField(name, value), goTo(field), titleOf(field)}
+ * @param forecast {root} the memory that the run will need
  * @param scan {root} what is known of the whole data set
  * @param actions {root} the buttons below
  * @returns {root, status, checking(), report(report), lost(), prompts}
  */
-export function makePanel({ words, draft, setField, goTo, titleOf }, scan, actions) {
+export function makePanel({ words, draft, setField, goTo, titleOf }, forecast, scan, actions) {
   const prompts = makePrompts(words);
   const status = h("span", { class: "launch-status" }, words.checking);
   const tiles = makeTiles(words);
@@ -22,7 +23,7 @@ export function makePanel({ words, draft, setField, goTo, titleOf }, scan, actio
   prompts.say(words.prompt_waits);
   const root = h("aside", { class: "card launch-panel", id: "launch-panel", "aria-label": words.before },
     h("div", { class: "launch-panel-head" }, h("h2", {}, words.before), status),
-    h("div", { class: "launch-panel-scroll" }, prompts.root, tiles.root, problemArea, scan.root, notes),
+    h("div", { class: "launch-panel-scroll" }, prompts.root, tiles.root, forecast.root, problemArea, scan.root, notes),
     actions.root);
   return {
     root,

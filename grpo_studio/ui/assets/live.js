@@ -59,11 +59,11 @@ export function start({ main, server, words, actions: own, frame }) {
     if (news.charts) {
       page.about.seen = news.strip.step > 0;
       page.about.updated = news.charts.updated;
-      tiles.update(news.charts.tiles, news.strip.ended);
+      tiles.update(news.charts.tiles, news.strip.ended, page.run);
       charts.facts(page.about, news.charts.facts);
       charts.update(news.charts.figures, page.about, news.strip.ended);
     }
-    if (news.memory) charts.update({ memory: news.memory }, page.about, news.strip.ended);
+    if (news.memory) { charts.update({ memory: news.memory }, page.about, news.strip.ended); charts.memoryFacts(news.memory_facts); }
     if (news.events) events.add(news.events, news.events_total);
     if (news.groups) { groups.map(news.groups, news.strip.ended); page.last = news.groups.last; }
     await advance();

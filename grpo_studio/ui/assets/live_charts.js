@@ -1,6 +1,7 @@
 import { Chart } from "./chart.js";
 import { h, replace, say, term } from "./dom.js";
 import { fixed, grouped, number } from "./format.js";
+import { buildMemory } from "./live_memory.js";
 
 /** The reward chart with the facts beside it, and the small multiples. Every panel has its final height from the start. */
 
@@ -8,18 +9,18 @@ import { fixed, grouped, number } from "./format.js";
 const OF_PANEL = { kl: "policy/kl", clip: "policy/clip_high", sampler: "policy/sampler_difference" };
 const SMALL = ["mix", "advantage", "length", "kl", "loss", "clip", "sampler", "time"];
 
-function panel(title, note, sub, { tall = false, wide = false, onstep = null } = {}) {
+function panel(title, note, sub, { tall = false, onstep = null } = {}) {
   const plot = h("div", { class: tall ? "plot tall" : "plot" });
   const legend = h("div", { class: "legend" });
   const small = h("span", { class: "sub" }, sub);
-  const node = h("section", { class: `card panel${wide ? " wide" : ""}` }, h("div", { class: "card-head" }, h("h2", {}, term(title, note)), small), plot, legend);
+  const node = h("section", { class: "card panel" }, h("div", { class: "card-head" }, h("h2", {}, term(title, note)), small), plot, legend);
   return { node, sub: small, chart: new Chart({ node: plot, legend, onstep, label: title }) };
 }
 
 export function buildCharts({ words, onstep }) {
   const reward = panel(words.reward, words.reward_note, "", { tall: true, onstep });
   const small = Object.fromEntries(SMALL.map((key) => [key, panel(...words.panels[key], words.units[key], { onstep })]));
-  const memory = panel(...words.panels.memory, words.units.memory, { wide: true });
+  const memory = buildMemory(words);
   const facts = h("aside", { class: "card facts" });
   const all = { reward, ...small, memory };
 
@@ -40,6 +41,7 @@ export function buildCharts({ words, onstep }) {
     multiples: h("section", { class: "panels" }, SMALL.map((key) => small[key].node), memory.node),
     about, update,
     facts: (run, data) => drawFacts(facts, run, data, words),
+    memoryFacts: memory.facts,
   };
 }
 

@@ -96,17 +96,18 @@ const SHOWN = { reward: fixed, mixed: percent, truncated: percent, kl: number, s
 export function buildTiles(words) {
   const tiles = Object.keys(SHOWN).map((key) => tile(key, words));
   const node = h("section", { class: "tiles", "aria-label": words.reward }, tiles.map((one) => one.node));
-  return { node, update: (values, ended) => tiles.forEach((one) => one.update(values[one.key], ended)) };
+  return { node, update: (values, ended, run) => tiles.forEach((one) => one.update(values[one.key], ended, run)) };
 }
 
 function tile(key, words) {
   const value = h("div", { class: "value" }, "–");
-  const change = h("div", { class: "change" });
+  const change = h(key === "memory" ? "a" : "div", { class: "change" }); // the peak leads to its forecast
   const line = svg("polyline", { points: "" });
   const spark = svg("svg", { class: "spark", viewBox: "0 0 100 26", preserveAspectRatio: "none", "aria-hidden": "true" }, line);
   const [label, note] = words.tiles[key];
   const node = h("div", { class: "card tile" }, h("div", { class: "label" }, term(label, note)), value, change, spark);
-  function update(data, ended) {
+  function update(data, ended, run) {
+    if (key === "memory") change.href = `./memory?run=${encodeURIComponent(run)}`;
     setText(value, SHOWN[key](data.value));
     const [text, good] = changeOf(key, data, words, ended);
     setText(change, text);

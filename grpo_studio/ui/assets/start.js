@@ -15,5 +15,5 @@ export async function start(context) {
   const main = buildFrame({ element, server, words: strings.frame, page });
   placeNotes(element);
   const script = await import(module);
-  await script.start({ main, server, words: strings[page] || {}, actions: strings.actions, frame: strings.frame, base });
+  await script.start({ main, server, words: strings[page] || {}, actions: strings.actions, forecast: strings.forecast, frame: strings.frame, base });
 }
