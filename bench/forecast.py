@@ -55,6 +55,7 @@ class Row:
     measured: dict[str, int]
     by_torch: int | None
     seconds: float
+    method: str
 
     @property
     def difference(self) -> float:
@@ -84,8 +85,9 @@ def main(arguments: Sequence[str]) -> int:
 
 
 HEADER = (
-    "| | model | settings | forecast, MiB | measured, MiB | MemTracker, MiB | difference | greatest phase | trace, s |",
-    "|---|---|---|---|---|---|---|---|---|",
+    "| | model | settings | forecast, MiB | measured, MiB | MemTracker, MiB | difference | greatest phase | forecast, s "
+    "| method |",
+    "|---|---|---|---|---|---|---|---|---|---|",
 )
 
 
@@ -95,7 +97,7 @@ def line(number: int, row: Row) -> str:
     greatest = max(row.measured, key=lambda phase: row.measured[phase])
     return (
         f"| {number} | {row.case.model} | {row.case} | {expected / MIB:,.1f} | {measured / MIB:,.1f} | {torch_says} | "
-        f"{row.difference:+.1%} | {greatest} | {row.seconds:.1f} |"
+        f"{row.difference:+.1%} | {greatest} | {row.seconds:.1f} | {row.method} |"
     )
 
 
@@ -110,8 +112,7 @@ def run(case: Case, folder: Path, tracer: Tracer) -> Row:
     expected = {phase: size for phase, size in found.by_phase.items() if phase in PHASES}
     measured, by_torch = measure(case, config, source, folder)
     gc.collect()
-    print(found.method, found.notes, file=sys.stderr); print({p: {k: round(v/MIB,1) for k,v in x.items()} for p,x in found.parts_by_phase.items()}, {k: round(v/MIB,1) for k,v in measured.items()},file=sys.stderr)
-    return Row(case, expected, measured, by_torch, seconds)
+    return Row(case, expected, measured, by_torch, seconds, found.method)
 
 
 def saved_model(case: Case, folder: Path) -> Path:

@@ -1,3 +1,3 @@
 """GRPO Studio: launch, watch and understand GRPO training runs."""
 
-__version__ = "0.5.0"
+__version__ = "0.6.0"

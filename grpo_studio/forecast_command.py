@@ -11,7 +11,7 @@ from grpo_studio.command_output import tell
 from grpo_studio.config import RunConfig
 from grpo_studio.config_arguments import add_config_arguments, raw_settings
 from grpo_studio.errors import ConfigError, UsageError
-from grpo_studio.memory.cards import card_for
+from grpo_studio.memory.cards import GB, card_for
 from grpo_studio.memory.comparison import hand_sums
 from grpo_studio.memory.forecast import PARTS, Change, Forecast
 from grpo_studio.memory.forecasting import forecast
@@ -21,7 +21,6 @@ from grpo_studio.rules import inspect
 from grpo_studio.settings import Settings
 from grpo_studio.shown import visible
 
-GB = 10**9
 SHOWN = 50_000
 """Bytes from which a part is worth a word."""
 LONGEST_PROMPT = 10_000_000
@@ -99,7 +98,7 @@ def change_text(change: Change) -> str:
 
 
 def size(count: int) -> str:
-    """Bytes in GB or MB, powers of ten."""
+    """Bytes in GB or MB, powers of ten; finer than `disk.sized`, so that parts are seen to sum to their phase."""
     return f"{count / GB:,.2f} GB" if count >= GB // 10 else f"{count / 10**6:,.1f} MB"
 
 

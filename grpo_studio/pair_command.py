@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from grpo_studio import supervisor
+from grpo_studio.command_output import tell
 from grpo_studio.config_arguments import add_config_arguments
 from grpo_studio.looks import ScanCache, WholeLook
 from grpo_studio.pair_check import CheckedPair, check_pair
@@ -57,7 +57,7 @@ def pair(
     checked = check_pair(data, field, values, lambda raw: check(raw, settings, look))
     if not checked.ok:
         for problem in checked.problems:
-            print(f"error: {visible(str(problem))}", file=sys.stderr)
+            tell(f"error: {problem}")
         return checked.as_dict(), [], checked.exit_code
     started = start_checked(checked, settings, options.name or options.preset or Path(options.config).stem, progress)
     document, lines, code = _followed(started, options.wait, settings)

@@ -7,6 +7,7 @@ them is here. Records may come from outside, so they hold anything at all.
 from __future__ import annotations
 
 import json
+import stat
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -21,8 +22,8 @@ from grpo_studio.store.folder import RUN_ID, RunFolder, is_run, run_folders
 PAIR_FILE = "pair.json"
 LARGEST_RECORD = 1 << 18
 LONGEST_FIELD = 200
-SIDES = ("A", "B")
 Side = Literal["A", "B"]
+SIDES: tuple[Side, Side] = ("A", "B")
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,8 @@ def record_of(folder: RunFolder) -> PairRecord | None:
     try:
         status = path.stat()
     except OSError:
+        return None
+    if not stat.S_ISREG(status.st_mode):  # reading a pipe or a device may never end
         return None
     return _read(path, status.st_mtime_ns, status.st_size)
 

@@ -38,7 +38,8 @@ def require_setting(field: str, data: Mapping[str, Any]) -> None:
         UsageError: it is none, or a whole section.
     """
     known = fields_of(RunConfig)
-    if field in known or any(field.startswith(f"{name}.") for name, info in known.items() if _is_map(info.annotation)):
+    maps = [name for name, info in known.items() if _is_map(info.annotation)]
+    if field in known or (all(field.split(".")) and any(field.startswith(f"{name}.") for name in maps)):
         return
     if found := OF_A_REWARD.fullmatch(field):
         number, key, below = found.groups()
@@ -67,17 +68,25 @@ def refuse_other_uses(field: str, overrides: Sequence[str]) -> None:
 
 
 def with_value(data: Mapping[str, Any], field: str, value: Any) -> dict[str, Any]:
-    """A copy of raw settings with one setting, which `require_setting` knows, put in."""
+    """A copy of raw settings with one setting, which `require_setting` knows, put in.
+
+    Where there is no place for it, because what should hold it is something else, they stay wrong as they are.
+    """
     result: dict[str, Any] = copy.deepcopy(dict(data))
-    if OF_A_REWARD.fullmatch(field):
+    if OF_A_REWARD.fullmatch(field) and isinstance(result.get("rewards"), tuple | None):
         result["rewards"] = copy.deepcopy(_rewards(data))
     *path, last = field.split(".")
     target: Any = result
     for part in path:
-        if isinstance(target, dict) and not isinstance(target.get(part), dict | list):
-            target[part] = {}
-        target = target[int(part) if isinstance(target, list) else part]
-    target[last] = copy.deepcopy(value)
+        if isinstance(target, dict):
+            if target.get(part) is None:
+                target[part] = {}
+            target = target[part]
+        else:
+            inside = isinstance(target, list) and part.isdecimal() and int(part) < len(target)
+            target = target[int(part)] if inside else None
+    if isinstance(target, dict):
+        target[last] = copy.deepcopy(value)
     return result
 
 

@@ -99,7 +99,7 @@ def _made(checked: CheckedPair, configs: tuple[RunConfig, RunConfig], settings: 
         pair_id = f"{time.strftime('%Y%m%d-%H%M%S')}-{slug(name)[:LONGEST_NAME].strip('-')}-{secrets.token_hex(2)}"
         runs = (made[0].run_id, made[1].run_id)
         for side, folder in zip(SIDES, made, strict=True):
-            _describe(folder, PairRecord(pair_id, side, checked.field, checked.values, runs))  # type: ignore[arg-type]
+            _describe(folder, PairRecord(pair_id, side, checked.field, checked.values, runs))
         for folder in made:
             whole = RunFolder(settings.runs_dir / folder.run_id)
             folder.path.rename(whole.path)

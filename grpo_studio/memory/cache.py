@@ -45,6 +45,7 @@ class TraceCache:
             if kept["made_by"] != made_by():
                 return None
             found = Traced.from_dict(kept["traced"])
+            _require_whole(found)
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return None
         return _IN_MEMORY.get(path, lambda: found)
@@ -82,6 +83,22 @@ def made_by() -> dict[str, str]:
     """The versions that a trace depends on."""
     libraries = ("torch", "transformers", "trl", "peft", "liger-kernel")
     return {"grpo_studio": __version__, **installed(libraries)}
+
+
+def _require_whole(traced: Traced) -> None:
+    """Raises ValueError or TypeError for what no trace holds: a file may have been cut, mixed up or written by hand."""
+    counts = list(vars(traced.model).values())
+    for batches in (*traced.loss.values(), *traced.forward.values()):
+        sizes = [batch.micro_batch for batch in batches]
+        if not sizes or sorted(set(sizes)) != sizes or not all(batch.first for batch in batches):
+            raise ValueError("a pass without its batches in order")
+        for moment in (moment for batch in batches for kind in (batch.first, batch.later) for moment in kind.values()):
+            counts += moment.values()
+        counts += sizes
+    if not traced.loss.keys() == traced.forward.keys() or not all(type(count) is int and count >= 0 for count in counts):
+        raise ValueError("not a whole number of bytes")
+    if not all(isinstance(text, str) for text in (*traced.notes, *traced.untraced.values())):
+        raise ValueError("a note that is no text")
 
 
 def _turn() -> int:

@@ -9,6 +9,7 @@ from typing import Any
 
 from grpo_studio.errors import ModelError
 from grpo_studio.lora_targets import target_names
+from grpo_studio.shown import shown
 
 NF4_BLOCK = 64
 NF4_SECOND_BLOCK = 256
@@ -17,7 +18,13 @@ NF4_BYTES = 0.5 + 1 / NF4_BLOCK + 4 / (NF4_BLOCK * NF4_SECOND_BLOCK)
 (Dettmers et al., arXiv 2305.14314, section 3, double quantization)."""
 ADAM_STATES = 2
 """Numbers that AdamW keeps of each trained one: both moments (Loshchilov and Hutter, arXiv 1711.05101, algorithm 2)."""
-BYTES = {"float32": 4, "bfloat16": 2}
+GREATEST = 1 << 31
+"""No size of a model is this large."""
+TIED = frozenset((
+    "bloom", "cohere", "cohere2", "ernie4_5", "falcon", "gemma", "gemma2", "gemma3", "gemma3_text", "gpt2",
+    "gpt_bigcode", "gpt_neo", "mpt", "opt", "smollm3", "starcoder2",
+))  # fmt: skip
+"""Families whose head is their embedding when a config does not say (defaults of transformers 5.17)."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +34,7 @@ class ModelShape:
     Args:
         biases: numbers in the biases of one layer's projections.
         head_norms: numbers in the norms of queries and keys of one layer.
+        positions: tokens of the longest row that the model is made for; 0 when the config does not say.
     """
 
     layers: int
@@ -39,6 +47,7 @@ class ModelShape:
     tied: bool
     biases: int = 0
     head_norms: int = 0
+    positions: int = 0
 
     @classmethod
     def of(cls, config: Mapping[str, Any]) -> ModelShape:
@@ -47,8 +56,9 @@ class ModelShape:
         Raises:
             ModelError: it lacks one of the sizes.
         """
-        inner = config.get("text_config")
+        outer, inner = config, config.get("text_config")
         config = inner if isinstance(inner, Mapping) and "hidden_size" in inner else config
+        tied = config.get("tie_word_embeddings", outer.get("tie_word_embeddings"))
         hidden, heads = _size(config, "hidden_size", "n_embd"), _size(config, "num_attention_heads", "n_head")
         kv_heads = _size(config, "num_key_value_heads", default=heads)
         head_dim = _size(config, "head_dim", default=hidden // heads)
@@ -62,9 +72,10 @@ class ModelShape:
             kv_heads=kv_heads,
             head_dim=head_dim,
             vocabulary=_size(config, "vocab_size"),
-            tied=bool(config.get("tie_word_embeddings", False)),
+            tied=family in TIED if tied is None else bool(tied),
             biases=biases,
             head_norms=2 * head_dim if family.startswith("qwen3") else 0,
+            positions=_size(config, "max_position_embeddings", "n_positions", default=0),
         )
 
     @property
@@ -125,7 +136,14 @@ def _size(config: Mapping[str, Any], *names: str, default: int | None = None) ->
     for name in names:
         value = config.get(name)
         if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+            if value > GREATEST:
+                told = f"the model's config.json says a {name} of {shown(value, 40)}, and no model has more than "
+                raise ModelError(f"{told}{GREATEST:,}; fetch or save the model again")
             return value
-    if default is None:
-        raise ModelError(f"the model's config.json does not say its {names[0]}; fetch or save the model again")
-    return default
+    if default is not None:
+        return default
+    kind = config.get("model_type")
+    raise ModelError(
+        f"the model's config.json ({shown(kind, 40)}) has no {names[0]} that is a whole number above 0, so its memory "
+        "cannot be told; use a decoder of transformer layers, or fetch or save the model again"
+    )

@@ -11,14 +11,13 @@ from dataclasses import dataclass
 
 from grpo_studio.config import LIGER_CHUNK_TOKENS
 from grpo_studio.memory.plan import Counts, Plan
-from grpo_studio.memory.traced import ModelBytes
+from grpo_studio.memory.traced import BACKENDS, ModelBytes
 from grpo_studio.memory.tracing import counts_of
 
 TRL_TILE = 4096
 """Tokens that TRL's fused head holds at once."""
 LIGER_STATISTICS = 1 << 24
 """Logits that this program's own statistics hold beside Liger's loss."""
-BACKENDS = ("full", "trl", "liger")
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,11 @@ def notes_of(plan: Plan, counts: Counts, prompt_known: bool) -> Iterator[str]:
     """Notes in the order in which they matter."""
     lengths = f"a step whose prompts have {plan.prompt_tokens:,} tokens and whose completions all reach "
     yield lengths + f"{plan.completion_tokens:,}: shorter ones need less"
+    if 0 < plan.shape.positions < plan.tokens:
+        yield (
+            f"the model is made for {plan.shape.positions:,} tokens, and prompt and completion may have "
+            f"{plan.tokens:,}: use a smaller algorithm.max_completion_length or shorter prompts"
+        )
     if not prompt_known:
         yield f"prompts are taken to have {ASSUMED_PROMPT} tokens; give the longest one's for a closer forecast"
     if not plan.on_gpu:

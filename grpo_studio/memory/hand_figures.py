@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
-from grpo_studio.memory.hand_shapes import Shapes, shapes_of
+from grpo_studio.errors import ModelError
+from grpo_studio.memory.closed_forms import NF4_BYTES, ModelShape, nf4_bytes
 
 QWEN3_8B: Mapping[str, Any] = {
     "num_hidden_layers": 36, "hidden_size": 4096, "intermediate_size": 12288, "num_attention_heads": 32,
@@ -22,8 +23,7 @@ QWEN3_8B: Mapping[str, Any] = {
 RANK = 8
 TRAINED_BYTES = 16
 SEQUENCES, TOKENS = 8, 1024
-NF4_CONSTANT_BITS = Decimal("0.127")
-"""A parameter's share of the constants with double quantization: 8/64 + 32/(64 x 256) (arXiv 2305.14314, section 3)."""
+LARGEST_SIZE = 10**9
 
 
 @dataclass(frozen=True)
@@ -65,11 +65,26 @@ def hand_figures(config: Mapping[str, Any] = QWEN3_8B) -> tuple[HandFigure, ...]
     Raises:
         ModelError: a number is missing or is none that a model can have.
     """
-    shapes = shapes_of(config)
-    parameters = _two_digits(shapes.linear_parameters + shapes.embedding_parameters)
-    adapter = shapes.adapter_parameters(RANK)
-    with_adapter = _with_adapter(shapes, parameters, adapter)
-    return (*_frozen(shapes, parameters, adapter), *with_adapter, *_trained(shapes, parameters), *_cache(shapes))
+    shape = shape_of(config)
+    parameters = _two_digits(shape.linear_parameters + shape.embeddings)
+    adapter = shape.lora_parameters(RANK, "all-linear")
+    with_adapter = _with_adapter(shape, parameters, adapter)
+    return (*_frozen(shape, parameters, adapter), *with_adapter, *_trained(parameters), *_cache(shape))
+
+
+def shape_of(config: Mapping[str, Any]) -> ModelShape:
+    """The shape of a config.json that has all of its numbers: no hand sum is made of guessed ones.
+
+    Raises:
+        ModelError: a number is missing or is none that a model can have.
+    """
+    for key in (name for name in QWEN3_8B if name != "tie_word_embeddings"):
+        value = config.get(key)
+        if value is None and key in ("num_key_value_heads", "head_dim"):  # derived from the others
+            continue
+        if isinstance(value, bool) or not isinstance(value, int) or not 0 < value < LARGEST_SIZE:
+            raise ModelError(f"the config has {key} {value!r}; it takes a whole number above 0"[:300])
+    return ModelShape.of(config)
 
 
 def hand_lines(figures: tuple[HandFigure, ...]) -> list[str]:
@@ -80,11 +95,13 @@ def hand_lines(figures: tuple[HandFigure, ...]) -> list[str]:
     return lines
 
 
-def _frozen(shapes: Shapes, parameters: int, adapter: int) -> tuple[HandFigure, ...]:
+def _frozen(shape: ModelShape, parameters: int, adapter: int) -> tuple[HandFigure, ...]:
     """What lies under an adapter, and the adapter."""
     short, state = _short(parameters), _gb(adapter * TRAINED_BYTES, 2)
     base, packed = _gb(parameters * 2), _gb(parameters // 2)
-    pairs = ", ".join(f"{name} {inputs:,} to {outputs:,}" for name, (inputs, outputs) in shapes.linears.items())
+    pairs = ", ".join(
+        f"{name.removesuffix('_proj')} {inputs:,} to {outputs:,}" for name, (inputs, outputs) in shape.linears.items()
+    )
     return (
         HandFigure(
             "base_16_bit", "Frozen base in 16 bits", base, "GB", parameters * 2,
@@ -94,7 +111,7 @@ def _frozen(shapes: Shapes, parameters: int, adapter: int) -> tuple[HandFigure, 
         HandFigure(
             "lora_parameters", f"LoRA, rank {RANK}, on all linear modules", _millions(adapter), "M parameters", adapter,
             "layers x sum over the linear modules of rank x (inputs + outputs)",
-            f"{shapes.layers} x {adapter // shapes.layers:,} = {adapter:,} ({pairs})",
+            f"{shape.layers} x {adapter // shape.layers:,} = {adapter:,} ({pairs})",
             "The same in a forecast: it counts the adapter's real modules.",
         ),
         HandFigure(
@@ -107,14 +124,14 @@ def _frozen(shapes: Shapes, parameters: int, adapter: int) -> tuple[HandFigure, 
         HandFigure(
             "base_nf4", "Base in NF4", packed, "GB", parameters // 2,
             "parameters x 4 bits", f"{short} x 0.5 = {packed} GB",
-            f"About {_gb(_nf4_bytes(shapes))} GB in a forecast: bitsandbytes keeps embeddings and head in 16 bits "
-            f"({_gb(shapes.embedding_parameters * 2)} GB), and the constants of each block of 64 weights take another "
-            f"{NF4_CONSTANT_BITS} bits a parameter.",
+            f"About {_gb(_nf4_bytes(shape))} GB in a forecast: bitsandbytes keeps embeddings and head in 16 bits "
+            f"({_gb(shape.embeddings * 2)} GB), and the constants of each block of 64 weights take another "
+            f"{8 * NF4_BYTES - 4:.3f} bits a parameter.",
         ),
     )  # fmt: skip
 
 
-def _with_adapter(shapes: Shapes, parameters: int, adapter: int) -> tuple[HandFigure, ...]:
+def _with_adapter(shape: ModelShape, parameters: int, adapter: int) -> tuple[HandFigure, ...]:
     """Base and adapter together: figures that are rounded already are added, and rounded again."""
     base, packed, state = _gb(parameters * 2), _gb(parameters // 2), _gb(adapter * TRAINED_BYTES, 2)
     lora, qlora = _rounded(base + state), _rounded(packed + state)
@@ -128,13 +145,13 @@ def _with_adapter(shapes: Shapes, parameters: int, adapter: int) -> tuple[HandFi
         HandFigure(
             "qlora_total", "QLoRA in all", qlora, "GB", parameters // 2 + adapter * TRAINED_BYTES,
             "base in NF4 + trainable state", f"{packed} + {state} = {packed + state}, rounded up: {qlora} GB",
-            f"A forecast has {_gb(_nf4_bytes(shapes) + adapter * 8)} GB, for embeddings and head in 16 bits. It adds "
+            f"A forecast has {_gb(_nf4_bytes(shape) + adapter * 8)} GB, for embeddings and head in 16 bits. It adds "
             "activations, logits and loss, the KV cache, and a layer's weights while they are unpacked to 16 bits.",
         ),
     )  # fmt: skip
 
 
-def _trained(shapes: Shapes, parameters: int) -> tuple[HandFigure, ...]:
+def _trained(parameters: int) -> tuple[HandFigure, ...]:
     """Full fine-tuning, alone and with the other models that a method holds."""
     short, base, full = _short(parameters), _gb(parameters * 2), _gb(parameters * TRAINED_BYTES)
     return (
@@ -164,15 +181,15 @@ def _trained(shapes: Shapes, parameters: int) -> tuple[HandFigure, ...]:
     )  # fmt: skip
 
 
-def _cache(shapes: Shapes) -> tuple[HandFigure, ...]:
+def _cache(shape: ModelShape) -> tuple[HandFigure, ...]:
     """The KV cache of generation (arXiv 2305.13245 for fewer key and value heads than heads)."""
-    token = 2 * shapes.layers * shapes.kv_heads * shapes.head_dim * 2
+    token = shape.kv_bytes_per_token(2, 2)
     whole, tokens = token * SEQUENCES * TOKENS, f"{SEQUENCES} x {TOKENS:,}"
     return (
         HandFigure(
             "kv_per_token", "KV cache of a token", Decimal(token), "bytes", token,
             "2 (key and value) x layers x KV heads x head size x 2 bytes",
-            f"2 x {shapes.layers} x {shapes.kv_heads} x {shapes.head_dim} x 2 = {token:,} bytes",
+            f"2 x {shape.layers} x {shape.kv_heads} x {shape.head_dim} x 2 = {token:,} bytes",
             "The same in a forecast for a cache in 16 bits; in float32 twice this.",
         ),
         HandFigure(
@@ -184,9 +201,9 @@ def _cache(shapes: Shapes) -> tuple[HandFigure, ...]:
     )  # fmt: skip
 
 
-def _nf4_bytes(shapes: Shapes) -> int:
+def _nf4_bytes(shape: ModelShape) -> int:
     """As bitsandbytes keeps it: linear modules in NF4, embeddings and head in 16 bits."""
-    return shapes.embedding_parameters * 2 + int(shapes.linear_parameters * (4 + NF4_CONSTANT_BITS) / 8)
+    return shape.embeddings * 2 + nf4_bytes(shape.linear_parameters)
 
 
 def _two_digits(count: int) -> int:

@@ -12,7 +12,7 @@ from grpo_studio.memory.forecast import CardSize
 from grpo_studio.memory.forecasting import forecast
 from grpo_studio.memory.model_configs import config_of, packaged
 from grpo_studio.memory.plan import ASSUMED_PROMPT, Plan
-from grpo_studio.memory.smallest_change import smallest_change
+from grpo_studio.memory.smallest_change import in_words
 from grpo_studio.memory.tracing import request_of
 from grpo_studio.settings import Settings
 
@@ -38,7 +38,7 @@ def over_card_note(
         return None
     if found.fits is not False:
         return None
-    fix = smallest_change(found)
+    change = next((one for one in found.changes if one.fits), None)
     needed, room = sized(found.total_bytes), sized(card.bytes)
     told = f"the forecast is {needed} in {found.peak_phase}, over the {room} of {card.name}"
-    return told if fix is None else f"{told}; {fix}"
+    return told if change is None else f"{told}; {in_words(change, change.total_bytes)}"

@@ -13,6 +13,7 @@ from grpo_studio.catalog import locate
 from grpo_studio.config import BUILTIN_MODEL, ModelSettings
 from grpo_studio.errors import ModelError
 from grpo_studio.gguf_files import GgufFacts, read_gguf
+from grpo_studio.memory.closed_forms import ModelShape
 from grpo_studio.settings import PACKAGE_DIR, Settings
 
 FOLDER = PACKAGE_DIR / "model_configs"
@@ -88,8 +89,6 @@ def config_of_gguf(head: GgufFacts) -> dict[str, Any]:
 
 def _has_two_vocabulary_matrices(config: Mapping[str, Any], parameters: int, matrix: int) -> bool:
     """Whether the head is a matrix of its own: told by the count of numbers, which the layers alone do not explain."""
-    from grpo_studio.memory.closed_forms import ModelShape
-
     tied = ModelShape.of({**config, "tie_word_embeddings": True}).parameters
     return parameters - tied > matrix // 2
 

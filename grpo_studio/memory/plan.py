@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from grpo_studio.config import RunConfig
 from grpo_studio.memory.cards import multiplies_bfloat16
@@ -88,7 +88,7 @@ class Plan:
         return cls(config, shape, card, prompt_tokens, 2 if loaded == "bfloat16" else 4, autocasts)
 
     @property
-    def dtype(self) -> str:
+    def dtype(self) -> Literal["float32", "bfloat16"]:
         return "bfloat16" if self.weight_bytes == 2 else "float32"
 
     @property

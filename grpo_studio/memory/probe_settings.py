@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import get_args
 
 from grpo_studio.config import RunConfig
-from grpo_studio.engine_settings import MemorySettings
 from grpo_studio.errors import ConfigError, UsageError
 from grpo_studio.naming import names_in
 from grpo_studio.rules import cross_field_problems
 from grpo_studio.shown import shown
 
-BACKENDS: tuple[str, ...] = get_args(MemorySettings.model_fields["loss_backend"].annotation)
+BACKENDS = ("full", "trl", "liger")
 DTYPES = ("float32", "bfloat16")
 Changes = Mapping[str, Mapping[str, object]]
 BASELINE = "full"

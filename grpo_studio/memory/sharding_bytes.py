@@ -21,6 +21,7 @@ class Split:
 
     Args:
         keeps_master: DeepSpeed's float32 copy of 16-bit weights.
+        casts_down: DeepSpeed turns weights to bfloat16 when matrices are multiplied in it.
     """
 
     frozen: int = 1
@@ -43,7 +44,7 @@ class Split:
         return -(-size // self.states)
 
     def stored_bytes(self, size: int) -> int:
-        """Of one number of the weights: DeepSpeed turns them to bfloat16 when matrices are multiplied in it."""
+        """Of one number of the weights that are loaded with `size` bytes each."""
         return 2 if self.casts_down else size
 
     def master_bytes(self, trainable: int) -> int:

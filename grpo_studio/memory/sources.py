@@ -7,7 +7,7 @@ from contextlib import ExitStack
 
 from grpo_studio.config import RunConfig
 from grpo_studio.memory.cache import TraceCache
-from grpo_studio.memory.calibrated import Calibrated
+from grpo_studio.memory.calibrated import Calibrated, model_with
 from grpo_studio.memory.closed_forms import ModelShape
 from grpo_studio.memory.closed_pass import ClosedPass
 from grpo_studio.memory.forecast import CardSize
@@ -87,7 +87,7 @@ class Source:
         """
         plan, request = self._plan(config)
         if isinstance(by, ClosedPass):
-            return plan, ClosedPass(plan)
+            return plan, ClosedPass(plan, model_with(plan, near, by.model))
         traced = self._cache.known(request)
         if traced is None and self.traced and time.monotonic() - self._began + self._last_trace < ALL_WITHIN:
             try:

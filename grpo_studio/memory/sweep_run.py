@@ -103,7 +103,7 @@ def _line(place: Workplace, asked: SweepAsked, backend: str, dtype: str, left: f
     points.sort(key=lambda point: point.x)
     largest = points[-1].x if points else None
     if answer.error is not None:
-        ended = {"ended_by": "memory" if answer.memory else "error", "end_x": trying[0], "reason": answer.error}
+        ended = {"ended_by": "memory" if answer.memory else "error", "end_x": trying[0] or None, "reason": answer.error}
     return SweepLine(backend=backend, dtype=dtype, points=points, largest=largest, **ended)
 
 

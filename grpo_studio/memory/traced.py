@@ -65,7 +65,7 @@ class TraceRequest:
 
 @dataclass(frozen=True)
 class ModelBytes:
-    """A model's own numbers, counted from its modules at full depth. Counts are of numbers, not of bytes, but where said.
+    """A model's own numbers, counted from its modules at full depth; they are counts, not bytes, but where said.
 
     Args:
         parameters: numbers of the model without an adapter; tied ones count once.

@@ -22,7 +22,7 @@ def request_of(plan: Plan, config: Mapping[str, Any]) -> TraceRequest:
         config=config,
         prompt_tokens=plan.prompt_tokens,
         completion_tokens=plan.completion_tokens,
-        dtype="bfloat16" if plan.weight_bytes == 2 else "float32",
+        dtype=plan.dtype,
         autocast=plan.autocasts,
         attention=plan.config.model.attn_implementation,
         adapter="lora" if adapter else "none",
@@ -35,11 +35,7 @@ def request_of(plan: Plan, config: Mapping[str, Any]) -> TraceRequest:
         by_token=algorithm.importance_sampling_level == "token",
         reference=algorithm.beta > 0,
         old=has_old_log_probs(plan),
-        entropy=bool(
-            plan.extra("entropy_coef")
-            or plan.extra("use_adaptive_entropy")
-            or plan.extra("top_entropy_quantile", 1) != 1
-        ),
+        entropy=has_entropy_gradient(plan),
         temperature=algorithm.temperature,
         device="cuda" if plan.on_gpu else "cpu",
         padded=True,

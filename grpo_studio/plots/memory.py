@@ -21,6 +21,8 @@ FAR = 2.5
 BAND = 0.16
 PAUSE = 5.0
 """Seconds that stand between two attempts, whatever the time between them was."""
+LONGEST_GAP = 1e8
+"""Seconds between two samples above which a clock was set, and no time went by."""
 Words = Mapping[str, str]
 
 
@@ -62,15 +64,22 @@ def memory_figure(
         frame["others"] = frame["step"].map(others) / GB
         shown = max(shown, frame["others"].max()) if has_values(frame["others"]) else shown
     drawing = _Drawing(words, names, _top(float(shown), size / GB))
-    traces = [
-        trace for place, device in enumerate(devices) for trace in _of_device(frame, device, place, drawing)
-    ]  # fmt: skip
+    traces = [trace for place, device in enumerate(devices) for trace in _of_device(frame, device, place, drawing)]
     if others is not None and has_values(frame["others"]):
         held = frame.dropna(subset="others").drop_duplicates("step")
         traces.append(line(_minutes(held["minutes"]), held["others"], words["others"], "var(--brown)", 1.5))
+    layout = _layout(frame, devices)
+    for mark in _marks(frame, size, devices, drawing):
+        layout["shapes"] += mark.pop("shape")
+        layout["annotations"].append(mark)
+    yaxis = {"ticksuffix": " GB", "range": [0, round(drawing.top, 6)], "nticks": 5}
+    return figure(run, traces, yaxis=yaxis, **layout)
+
+
+def _layout(frame: pd.DataFrame, devices: list[str]) -> dict[str, Any]:
     newest = frame.loc[frame["exact"], "minutes"]
     span = [float(newest.min()), float(newest.max())] if len(newest) else None
-    layout: dict[str, Any] = {
+    return {
         "hovermode": "closest",
         "xaxis": {
             "ticksuffix": " min",
@@ -82,18 +91,14 @@ def memory_figure(
         "shapes": [],
         "annotations": [],
     }
-    for mark in _marks(frame, size, devices, drawing):
-        layout["shapes"] += mark.pop("shape")
-        layout["annotations"].append(mark)
-    yaxis = {"ticksuffix": " GB", "range": [0, round(drawing.top, 6)], "nticks": 5}
-    return figure(run, traces, yaxis=yaxis, **layout)
 
 
 def _completed(frame: pd.DataFrame) -> pd.DataFrame:
     """With the columns that a caller may leave out, gigabytes, and the minutes of the run: pauses are cut short."""
     defaults: dict[str, Any] = {"device": "", "attempt": 1, "exact": False}
     frame = frame.assign(**{name: value for name, value in defaults.items() if name not in frame})
-    gone = frame["ts"].diff().fillna(0.0)
+    gone = frame["ts"].diff()
+    gone = gone.where(gone.between(0, LONGEST_GAP), 0.0)  # a clock that is set back or far ahead tells nothing
     resumed = frame["attempt"] != frame["attempt"].shift(fill_value=frame["attempt"].iloc[0])
     gone[resumed] = gone[resumed].clip(upper=PAUSE)
     frame = frame.assign(minutes=(gone.cumsum() / 60).round(4), resumed=resumed)

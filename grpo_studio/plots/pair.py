@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from html import escape
 from typing import Any
 
 import pandas as pd
@@ -62,7 +63,7 @@ def by_phase(
     bars: list[dict[str, Any]] = [
         {
             "type": "bar",
-            "x": [names.get(phase, phase) for phase in phases],
+            "x": [escape(names.get(phase, phase)) for phase in phases],
             "y": numbers((values.get(phase) for phase in phases), 4),
             "name": words[label],
             "marker": {"color": colour, "line": {"width": 0}},
@@ -109,7 +110,7 @@ def timeline(
         places = [_place(slots)(row) for row in rows]
         traces.append(
             line(places, [row[3] / size for row in rows], words[label], colour, width)
-            | {"text": [str(row[1]) for row in rows], "hovertemplate": words["sample"].replace("{unit}", unit)}
+            | {"text": [escape(str(row[1])) for row in rows], "hovertemplate": words["sample"].replace("{unit}", unit)}
         )
     steps = sorted({int(step) for frame in (a, b) for step in frame["step"]})
     bands = [_band(step, *slots["loss"]) for step in steps if "loss" in slots]

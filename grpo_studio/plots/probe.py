@@ -12,7 +12,7 @@ GB = 1e9
 BACKEND_COLOURS = {"full": "var(--backend-full)", "trl": "var(--backend-trl)", "liger": "var(--backend-liger)"}
 WIDTHS = {"trl": 4.0}
 """Broader than the others: where Liger's line lies on TRL's, both are seen."""
-LOGARITHMIC_FROM = 100
+LOGARITHMIC_FROM = 300
 """A chart that goes so far doubles its batch from tick to tick: the usual sizes would be one dot otherwise."""
 MOST_TICKS = 8
 SYMBOLS = {"full": "circle", "trl": "square", "liger": "diamond"}

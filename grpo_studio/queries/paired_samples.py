@@ -25,8 +25,8 @@ def samples_of(reader: RunReader, first: int, last: int) -> pd.DataFrame:
     begin = _first_id(reader, first)
     rows = reader.rows(
         "SELECT step, phase, ts, max(coalesce(allocated, rss)) FROM (SELECT * FROM memory_sample WHERE id >= ? "
-        f"ORDER BY id LIMIT ?) WHERE step BETWEEN ? AND ? AND {current(reader)} GROUP BY step, phase, ts "
-        "ORDER BY min(id)",
+        f"ORDER BY id LIMIT ?) WHERE step BETWEEN ? AND ? AND {current(reader)} "
+        "AND coalesce(allocated, rss) IS NOT NULL GROUP BY step, phase, ts ORDER BY min(id)",
         (begin, SAMPLES_AT_MOST, first, last),
     )
     frame = pd.DataFrame(rows, columns=["step", "phase", "ts", "value"]).astype({"value": float})

@@ -7,6 +7,8 @@ from typing import NamedTuple, Protocol
 import psutil
 import torch
 
+from grpo_studio.training.tensor_bytes import TensorBytes
+
 
 class Use(NamedTuple):
     """Bytes; None where the device keeps no count."""
@@ -30,21 +32,6 @@ class DeviceMemory(Protocol):
         """Begin the greatest anew."""
 
 
-class TensorCount(Protocol):
-    """What counts the bytes of all living tensors: `tensor_bytes.TensorBytes`."""
-
-    @property
-    def current(self) -> int:
-        """Bytes of the tensors that live now."""
-
-    @property
-    def peak(self) -> int:
-        """The most since the last reset."""
-
-    def reset_peak(self) -> None:
-        """Begin the peak anew."""
-
-
 class CardMemory:
     """One GPU, as this process's allocator counts it."""
 
@@ -65,7 +52,7 @@ class CardMemory:
 class CpuMemory:
     """The CPU: nothing but what `tensors` counts; without it only the process's resident size is known."""
 
-    def __init__(self, name: str, tensors: TensorCount | None = None) -> None:
+    def __init__(self, name: str, tensors: TensorBytes | None = None) -> None:
         self.name = name
         self._tensors = tensors
 

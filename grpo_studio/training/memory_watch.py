@@ -183,8 +183,8 @@ class MemoryWatch:
 def watch_memory(config: RunConfig, run: Path, clock: PhaseClock, device: torch.device, tell: Tell) -> MemoryWatch:
     """The watch that a run's settings ask for; says by an event what it watches. `run` is the run's folder."""
     state = PartialState()
-    local = max(1, int(config.scale.processes))
-    name = device_name(device, state.process_index, state.num_processes, state.process_index // local)
+    machine = state.process_index // config.scale.processes
+    name = device_name(device, state.process_index, state.num_processes, machine)
     on_card = device.type == "cuda"
     others = other_processes() if on_card else None
     tensors = None if on_card else _tensors_of(config, tell)

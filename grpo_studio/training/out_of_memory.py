@@ -23,11 +23,12 @@ from grpo_studio.disk import sized
 from grpo_studio.errors import OutOfMemoryError
 from grpo_studio.memory.allocation import asked_for, out_of_memory
 from grpo_studio.memory.forecast import CardSize, Forecast
-from grpo_studio.memory.smallest_change import room_by_forecast, smallest_change, without_forecast
+from grpo_studio.memory.smallest_change import Shortage, looked_ahead, without_forecast
 from grpo_studio.settings import Settings
 from grpo_studio.training.memory_in_use import InUse, in_use
 from grpo_studio.training.memory_snapshot import dump_snapshot
 from grpo_studio.training.phases import OTHER, PhaseClock
+from grpo_studio.training.precision import effective_dtype
 
 REHEARSAL = "rehearsal"
 """The phase of a worst-case step, around those that it goes through."""
@@ -134,20 +135,20 @@ def _looked_ahead(
 ) -> tuple[Forecast | None, str | None]:
     """The forecast for what this process could have had, and a change that fits by it as it proved true or not."""
     found: list[tuple[Forecast, str | None]] = []
+    needed = use.used - scene.besides + (asked or 0)
+    shortage = Shortage(phases[0] if phases else None, use.available, needed, scene.device.type == "cuda")
+    settled = {"dtype": scene.config.model.dtype or effective_dtype(scene.config.model)}
+    config = scene.config.model_copy(update={"model": scene.config.model.model_copy(update=settled)})
 
-    def look() -> None:
+    def ask(config: RunConfig, card: int | None) -> Forecast:
         from grpo_studio.memory.forecasting import forecast
 
-        def against(room: int) -> Forecast:
-            card = CardSize(use.device, room, "what was left to this process")
-            return forecast(scene.config, scene.settings, prompt_tokens=scene.longest_prompt, card=card)
+        size = None if card is None else CardSize(use.device, card, "what was left to this process")
+        return forecast(config, scene.settings, prompt_tokens=scene.longest_prompt, card=size)
 
+    def look() -> None:
         try:
-            first = against(use.available)
-            found.append((first, None))
-            needed = use.used - scene.besides + (asked or 0)
-            room = room_by_forecast(first, phases[0] if phases else None, use.available, needed)
-            found.append((first, smallest_change(first if room == use.available else against(room))))
+            found.append(looked_ahead(config, shortage, ask))
         except Exception as error:  # the boundary: no forecast shall hide what it was to explain
             print(f"no forecast: {type(error).__name__}: {error}", file=sys.stderr)
 
@@ -155,7 +156,7 @@ def _looked_ahead(
         thread = threading.Thread(target=look, name="forecast", daemon=True)
         thread.start()
         thread.join(FORECAST_WITHIN)
-    return found[-1] if found else (None, None)
+    return found[0] if found else (None, None)
 
 
 def _free(error: BaseException) -> None:

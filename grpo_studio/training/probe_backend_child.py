@@ -5,13 +5,14 @@ Every fact is told as soon as it is known: if this process is killed for memory,
 
 from __future__ import annotations
 
+import math
 import statistics
 import sys
 from pathlib import Path
 from typing import Any
 
 from grpo_studio.config import RunConfig
-from grpo_studio.errors import DiskFullError
+from grpo_studio.errors import DiskFullError, TrainingError
 from grpo_studio.training.probe_batch import thaw
 from grpo_studio.training.probe_channel import Channel, answer
 from grpo_studio.training.probe_gradient import difference, norm, write_gradient
@@ -32,7 +33,10 @@ def main(spec: dict[str, Any], channel: Channel) -> None:
     batch = thaw(Path(spec["batch"]), trainer.accelerator.device)
     parts = step.micro_batches(batch)
     channel.tell("first pass")
-    channel.found({"loss": step.update(parts), "grad_norm": norm(step.model)})
+    loss, size = step.update(parts), norm(step.model)
+    if not (math.isfinite(loss) and math.isfinite(size)):
+        raise TrainingError(f"the loss is {loss:g}, the norm of its gradient {size:g}; use model.dtype=float32")
+    channel.found({"loss": loss, "grad_norm": size})
     _compare(step.model, Path(spec["gradient"]), bool(spec["reference"]), channel)
     channel.tell("timing")
     seconds = [step.timed(parts)]

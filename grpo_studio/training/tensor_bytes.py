@@ -8,6 +8,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import torch
@@ -105,7 +106,7 @@ class TensorBytes(TorchDispatchMode):
                 size = -(-size // ALLOCATION) * ALLOCATION
             known = self._known.get(key)
             if known is None:
-                reference = weakref.ref(storage, lambda _, key=key: self._drop(key))
+                reference = weakref.ref(storage, partial(self._drop, key))
             elif known[0] == size:
                 continue
             else:  # it was resized
@@ -117,7 +118,7 @@ class TensorBytes(TorchDispatchMode):
             self.by_category[category] = self.by_category.get(category, 0) + size
             self.grew()
 
-    def _drop(self, key: int) -> None:
+    def _drop(self, key: int, _: Any) -> None:
         size, category, _ = self._known.pop(key)
         self.current -= size
         self.by_category[category] -= size

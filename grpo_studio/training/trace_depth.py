@@ -46,8 +46,9 @@ class Depth:
 
     def shortened(self, config: Mapping[str, Any], depth: int) -> dict[str, Any]:
         """The config with so many layers; what it lists for each layer is cut alike."""
-        kept = self.kept[self.traced.index(depth)]
-        return _cut(config, self.full, kept)
+        if depth == self.full:
+            return dict(config)
+        return _cut(config, self.full, self.kept[self.traced.index(depth)])
 
     def at_full(self, first: Parts, second: Parts) -> dict[str, int]:
         """What both depths have, at full depth."""

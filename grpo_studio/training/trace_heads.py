@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from types import SimpleNamespace
 from typing import Any
 
@@ -60,13 +61,21 @@ class Heads:
     Args:
         model: without adapter, on the meta device or of fake tensors; what is frozen has no gradient.
         hidden: the number format of the last hidden states, and whether they carry gradient.
+        around: what makes new tensors like the model's.
     """
 
-    def __init__(self, model: Any, hidden: tuple[torch.dtype, bool], request: TraceRequest) -> None:
-        self._model, self._request = model, request
+    def __init__(
+        self,
+        model: Any,
+        hidden: tuple[torch.dtype, bool],
+        request: TraceRequest,
+        around: AbstractContextManager[Any],
+    ) -> None:
+        self._model, self._request, self._around = model, request, around
         self._hidden_as = hidden
         weight = model.get_output_embeddings().weight
-        self._width, self._device = weight.shape[1], weight.device
+        self.vocabulary, self._width = weight.shape
+        self._device = weight.device
         self._hidden: torch.Tensor | None = None
         self._watch: _Watch | None = None
         add_fused_lm_head(model, temperature=request.temperature, outputs=("log_probs", "entropy"))
@@ -79,8 +88,7 @@ class Heads:
 
     def loss(self, backend: str, rows: int) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
         """The greatest moments of a first micro-batch, and of a later one without its gradients."""
-        watch = self._begin(rows, self._hidden_as[1])
-        with watch:
+        with self._around, self._begin(rows, self._hidden_as[1]) as watch:
             inputs = self._inputs(rows)
             watch.category = LOGITS
             watch.enter("head")
@@ -94,8 +102,7 @@ class Heads:
 
     def forward(self, backend: str, rows: int) -> Mapping[str, Any]:
         """The greatest moments of a pass without gradient."""
-        watch = self._begin(rows, False)
-        with watch, torch.no_grad():
+        with self._around, self._begin(rows, False) as watch, torch.no_grad():
             inputs = self._inputs(rows)
             watch.category = LOGITS
             watch.enter("head")

@@ -14,7 +14,8 @@ import numpy.typing as npt
 Array = npt.NDArray[np.float64]
 Timeline = Mapping[str, Array]
 """For each stretch of a pass the instants at which something came to be, (instants, parts), in bytes."""
-MOST_ROWS = 1 << 22
+LEVEL = 1e-6
+"""Bytes a completion below which two slopes are one."""
 
 
 def lines(at: tuple[int, int], first: Timeline, second: Timeline) -> Array:
@@ -39,22 +40,29 @@ def at_depth(depths: tuple[int, int], full: int, first: Timeline, second: Timeli
 
 
 def upper(found: Array) -> Array:
-    """The lines that are the greatest for some batch from 1 on, smallest slope first."""
+    """The lines that are the greatest for some batch from 1 on, smallest slope first: their upper envelope."""
     totals = found.sum(axis=2)
     kept: list[int] = []
-    batch = 1.0
-    while True:
-        values = totals[:, 0] + totals[:, 1] * batch
-        best = int(np.lexsort((totals[:, 1], np.round(values, 3)))[-1])
-        kept.append(best)
-        steeper = totals[:, 1] > totals[best, 1] + 1e-9
-        if not steeper.any():
-            break
-        crossing = (totals[best, 0] - totals[steeper, 0]) / (totals[steeper, 1] - totals[best, 1])
-        batch = max(float(crossing.min()), batch) + 1e-6 * max(1.0, batch)
-        if batch > MOST_ROWS:
-            break
-    return found[list(dict.fromkeys(kept))]
+    begins: list[float] = []  # the batch from which each of the kept is the greatest
+    for place in np.lexsort((totals[:, 0], totals[:, 1])):
+        start, slope = totals[place]
+        begin = 1.0
+        while kept:
+            before = totals[kept[-1]]
+            if slope - before[1] > LEVEL:
+                begin = (before[0] - start) / (slope - before[1])
+            else:
+                begin = 1.0 if start >= before[0] else np.inf
+            if begin > begins[-1]:
+                break
+            kept.pop()
+            begins.pop()
+        if not kept:
+            begin = 1.0
+        if begin < np.inf:
+            kept.append(int(place))
+            begins.append(max(begin, 1.0))
+    return found[kept]
 
 
 def values_at(found: Array, rows: int) -> Array:

@@ -1,4 +1,4 @@
-"""A model of a config.json for a trace: its modules on fake tensors at a small depth, its numbers counted at full depth.
+"""A model of a config.json for a trace: its modules on fake tensors at a small depth, its numbers at full depth.
 
 A config.json is a stranger's: sizes are bounded before anything is built, no code of the model's own is run, nothing is
 fetched.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import resource
 from collections.abc import Mapping
+from contextlib import nullcontext
 from functools import cached_property
 from typing import Any
 
@@ -67,7 +68,7 @@ class TracedModel:
     @cached_property
     def bodies(self) -> list[Body]:
         """The model at the two depths as the trainer prepares it, on fake tensors."""
-        made = {depth: self._body(depth) for depth in dict.fromkeys(self.depth.traced)}
+        made = {depth: self.body(depth) for depth in dict.fromkeys(self.depth.traced)}
         return [made[depth] for depth in self.depth.traced]
 
     def heads(self, hidden: tuple[torch.dtype, bool]) -> Heads:
@@ -77,9 +78,10 @@ class TracedModel:
             model = self._faked(self._built(self.depth.shortened(self._config, self.depth.traced[0])))
         if self.request.adapter != "none":
             model.requires_grad_(False)
-        return Heads(model, hidden, self.request)
+        return Heads(model, hidden, self.request, nullcontext() if model is self._whole else self.fake)
 
-    def _body(self, depth: int) -> Body:
+    def body(self, depth: int) -> Body:
+        """The model at one of the two depths, or at its own."""
         config = self.depth.shortened(self._config, depth)
         base = self._built(config)
         layers = decoder_layers(base, config)
@@ -90,9 +92,9 @@ class TracedModel:
         """A model of the meta device on fake tensors of a CPU; what was tied still is."""
         made: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}  # the old ones stay, so that no id is used again
         with self.fake:
-            for held in (held for module in model.modules() for held in (module._parameters, module._buffers)):
+            for held in (held for one in model.modules() for held in (one._parameters, one._buffers, vars(one))):
                 for name, old in held.items():
-                    if old is not None:
+                    if isinstance(old, torch.Tensor):
                         if id(old) not in made:
                             made[id(old)] = old, _on_cpu(old)
                         held[name] = made[id(old)][1]

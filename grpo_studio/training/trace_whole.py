@@ -1,4 +1,4 @@
-"""A whole trace: the layers at two depths and two batches, every backend's head at several, put together at full depth."""
+"""A whole trace: the layers at two depths and two batches, each backend's head at several, as at full depth."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import numpy as np
 
 from grpo_studio.memory.traced import BACKENDS, LOSS_PARTS, Parts, Traced, TracedBatch, TraceRequest
 from grpo_studio.shown import shown
-from grpo_studio.training.trace_body import COUNTED, Body, Pass
+from grpo_studio.training.policy_head import TOKEN_LOGITS
+from grpo_studio.training.trace_body import COUNTED, Pass
 from grpo_studio.training.trace_heads import Heads, chunk_rows, scaled_again
 from grpo_studio.training.trace_lines import Array, at_depth, lines, upper, values_at
 from grpo_studio.training.trace_mode import heads_as_on
@@ -19,7 +20,9 @@ from grpo_studio.training.trace_model import TracedModel
 BATCHES = (2, 3)
 """Batches that the layers are traced at: of one alone, some tensors have another layout."""
 TRL_TILE = 4096
-MANY_TILES = 16
+LIGER_TILE = 2048
+"""Tokens in a tile of TRL's head (`TOKEN_CHUNK_SIZE`), and of Liger's (`_SELECTIVE_LOGPROB_SEQ_CHUNK_SIZE`)."""
+MANY_TILES = 8
 """Tiles after which what grows with the batch outweighs what a tile takes."""
 GRADIENTS, ACTIVATIONS, LOGITS, OTHER = LOSS_PARTS
 
@@ -38,9 +41,10 @@ def trace(model: TracedModel) -> Traced:
     """Raises what the modules raise; a backend that alone cannot be traced is told of instead."""
     began = time.perf_counter()
     request = model.request
+    bodies = model.bodies
     with model.fake:
-        learning = [[body.run(rows, True) for rows in BATCHES] for body in model.bodies]
-        passing = [[body.run(rows, False) for rows in BATCHES] for body in model.bodies[:1]]
+        learning = [[body.run(rows, True) for rows in BATCHES] for body in bodies]
+        passing = [[body.run(rows, False) for rows in BATCHES] for body in bodies[:1]]
     layers = _layers(model, learning, model.bytes.trainable_bytes)
     without = _layers(model, [passing[0], passing[0]], 0)
     heads = model.heads(learning[0][0].hidden)
@@ -50,7 +54,7 @@ def trace(model: TracedModel) -> Traced:
     for backend in BACKENDS:
         try:
             with heads_as_on(request.device, scaled_again(request)):
-                at = batches(request, backend)
+                at = batches(request, backend, heads.vocabulary)
                 loss[backend] = tuple(_loss(layers, heads, backend, rows, model.bytes.trainable_bytes) for rows in at)
                 forward[backend] = tuple(_forward(without, heads, backend, rows) for rows in at)
         except Exception as error:
@@ -60,16 +64,23 @@ def trace(model: TracedModel) -> Traced:
     return Traced(model.bytes, loss, forward, untraced, (), time.perf_counter() - began)
 
 
-def batches(request: TraceRequest, backend: str) -> list[int]:
-    """Batches to trace a head at: its peak is a straight line between them, as its tiles are full at one of them."""
+def batches(request: TraceRequest, backend: str, vocabulary: int) -> list[int]:
+    """Batches to trace a head at: between them its peak is a straight line, as every tile of it is full at one of them.
+
+    Args:
+        vocabulary: rows of the output layer.
+    """
     tokens = request.completion_tokens
     if backend == "full":
         return [1, 2, 4]
     if backend == "liger":
-        full = chunk_rows(request)
+        chunk = chunk_rows(request)
+        full = [chunk, LIGER_TILE // tokens, (TOKEN_LOGITS // vocabulary) // tokens]
     else:  # on a CPU TRL's head takes the prompt's tokens, too
-        full = -(-TRL_TILE // (tokens if request.device == "cuda" else tokens + request.prompt_tokens))
-    return sorted({1, 2, max(1, full // 2), full, 2 * full, MANY_TILES * full})
+        chunk = -(-TRL_TILE // tokens)
+        full = [TRL_TILE // (tokens if request.device == "cuda" else tokens + request.prompt_tokens)]
+    sides = {side for rows in full for side in (rows, rows + 1) if side > 0}
+    return sorted({1, 2, *sides, 2 * max(chunk, *full), MANY_TILES * max(chunk, *full)})
 
 
 def _layers(model: TracedModel, passes: Sequence[Sequence[Pass]], gradients: int) -> _Layers:

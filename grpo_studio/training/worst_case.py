@@ -102,7 +102,7 @@ def _two_steps(work: Rehearsal, sizes: Sizes) -> list[str]:
 
 def _losses(trainer: StudioTrainer, inputs: dict[str, Any], count: int) -> None:
     """Forward and backward of so many micro-batches by the trainer's own training step, the last of them synced."""
-    trainer._prepare_inputs = lambda generation_batch: inputs  # type: ignore[method-assign]
+    trainer._prepare_inputs = lambda generation_batch: inputs
     trainer.current_gradient_accumulation_steps = trainer.args.gradient_accumulation_steps
     for place in range(count):
         last = place == count - 1

@@ -54,6 +54,7 @@ class MemoryActions:
             "runs": listed_runs(self.settings),
             "card": memory_forecast.listed_cards(),
             "fields": described_fields(),
+            "sweep_to": memory_probes.usual_end(),
             "refused": memory_probes.REFUSED if confined(self.settings) else None,
             **memory_more.cards(),
         }

@@ -24,7 +24,9 @@ from grpo_studio.ui.readable import confined
 SAME_LOSS = 1e-6
 """Losses that differ by no more, absolute or of the reference's size, are told to be the same."""
 LONGEST = 300
-SWEEP = ("--sweep=completions",)
+MOST_SWEPT = 65_536
+SWEPT_ON_CPU = 32
+"""A CPU with much memory would sweep for hours until it runs out."""
 REFUSED = (
     "visitors cannot start a probe: it takes this machine's memory and time; "
     "start it in a terminal: python -m grpo_studio probe"
@@ -45,15 +47,31 @@ def command_of(source: Source, request: Mapping[str, Any], settings: Settings) -
     if kind not in ("probe", "sweep"):
         raise UsageError(f"{shown(kind)} is nothing that this page can start; give probe or sweep")
     source.valid_config()
-    options = [*SWEEP, *(["--dtypes=float32,bfloat16"] if has_gpu() else [])] if kind == "sweep" else []
+    options = _sweep_options(request) if kind == "sweep" else []
     if request.get("anyway") is True:
         options.append("--anyway")
     return ["probe", *source.arguments, *options]
 
 
-def has_gpu() -> bool:
-    """Both number formats are swept on a GPU; a CPU is slow with bfloat16, and keeps to the run's own."""
-    return bool(visible_gpus())
+def _sweep_options(request: Mapping[str, Any]) -> list[str]:
+    """Up to the size under `to`, else until memory runs out.
+
+    Both number formats are swept on a GPU; a CPU is slow with bfloat16, and keeps to the run's own.
+    """
+    options = ["--sweep=completions", *(["--dtypes=float32,bfloat16"] if visible_gpus() else [])]
+    if request.get("to") is None:
+        return options
+    to = frame.number_of(request, "to", least=1, most=MOST_SWEPT)
+    if to is None:
+        raise UsageError(
+            f"a sweep up to {shown(request['to'])}; give a whole number from 1 to {MOST_SWEPT:,}, or nothing"
+        )
+    return [*options, f"--to={to}"]
+
+
+def usual_end() -> int | None:
+    """Up to how many completions a sweep goes unless a person says otherwise; None: until memory runs out."""
+    return None if visible_gpus() else SWEPT_ON_CPU
 
 
 def listed_probes(settings: Settings) -> list[Answer]:

@@ -96,6 +96,25 @@ def test_the_three_backends_from_the_command_line(tiny_model: Path, tmp_path: Pa
 
 
 @pytest.mark.slow
+def test_a_line_of_a_sweep_that_is_killed_ends_alone(tiny_model: Path, settings: Settings) -> None:
+    sweep = ("--backends=full,liger", "--sweep=completions", "--to=3", "--no-forecast", "--json")
+    with started(settings.home, *command(*sweep, model=tiny_model)) as child:
+        me = psutil.Process(child.pid)
+        wait_for(lambda: bool(children_of(me, "probe_sweep_child")), limit=240, what="the sweep")
+        children_of(me, "probe_sweep_child")[0].kill()
+        out, told = child.communicate(timeout=240)
+    assert child.returncode == 0, told
+    document = ProbeDocument.model_validate_json(out)
+    assert document.sweep is not None
+    full, liger = document.sweep.lines
+    assert (full.ended_by, full.points, full.largest, full.end_x) == ("memory", [], None, None)
+    assert "signal 9" in (full.reason or "")
+    assert (liger.ended_by, [point.x for point in liger.points], liger.largest) == ("asked", [1, 2, 3], 3)
+    assert "the sweep over completions will take about" in told
+    assert left_behind(settings.home) == []
+
+
+@pytest.mark.slow
 def test_a_sweep_that_would_take_too_long_says_how_long_first(tiny_model: Path, settings: Settings) -> None:
     sweep = ("--sweep=completions", "--to=1000000", "--minutes=1", "--backends=full", "--no-forecast", "--json")
     result = studio(*command(*sweep, model=tiny_model), home=settings.home, timeout=600)
@@ -125,7 +144,7 @@ def test_an_interrupted_one_takes_its_children_and_its_folder_along(tiny_model: 
 @pytest.mark.parametrize(
     ("more", "code", "told"),
     [
-        (["--backends=fuul"], 2, "--backends: fuul is not known; give some of liger,trl,full, each once"),
+        (["--backends=fuul"], 2, "--backends: fuul is not known; give some of full,trl,liger, each once"),
         (["--sweep=tokens", "--to=0"], 2, "--to is 0; give 1 to 1,048,576 tokens"),
         (["--sweep=completions", "--to=-4"], 2, "--to is -4; give 1 to 1,048,576 completions"),
         (["--sweep=completions", "--minutes=0"], 2, "--minutes is 0; give more than 0, and at most 10,080"),

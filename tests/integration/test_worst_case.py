@@ -238,6 +238,10 @@ def wide_model(tiny_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Pa
     return folder
 
 
+def paths(home: Path) -> dict[str, str]:
+    return {"GRPO_STUDIO_HOME": str(home), "GRPO_STUDIO_CACHE": str(home / "cache")}
+
+
 def limited(home: Path, model: Path, room: int, *, rehearsed: bool) -> RunFolder:
     """A worker that may take `room` more bytes once its model is there, and makes all logits at once."""
     config = RunConfig.model_validate(
@@ -245,13 +249,18 @@ def limited(home: Path, model: Path, room: int, *, rehearsed: bool) -> RunFolder
             "model": {"id": str(model)},
             "dataset": {"held_out": 0},
             "rewards": [{"verifier": "regex_match", "params": {"pattern": "[a-m]", "match": "search"}}],
-            "algorithm": {"steps": 3, "prompts_per_step": 8, "group_size": 8, "max_completion_length": 40},
-            "memory": {"loss_backend": "full", "worst_case_step": rehearsed, "skip_dead_groups": False},
+            "algorithm": {"steps": 3, "prompts_per_step": 16, "group_size": 16, "max_completion_length": 8},
+            "memory": {
+                "loss_backend": "full",
+                "micro_batch": 256,
+                "worst_case_step": rehearsed,
+                "skip_dead_groups": False,
+            },
         }
     )
     folder = create_run(home / "runs", config)
     path = os.pathsep.join([str(ROOT / "tests" / "memory_limits"), str(ROOT)])
-    own = {"GRPO_STUDIO_HOME": str(home), "PYTHONPATH": path, "TORCHDYNAMO_DISABLE": "1", "ROOM": str(room)}
+    own = {**paths(home), "PYTHONPATH": path, "TORCHDYNAMO_DISABLE": "1", "ROOM": str(room)}
     with folder.log.open("ab") as log:
         subprocess.run(
             [sys.executable, "-m", "grpo_studio.worker", str(folder.path)],
@@ -269,7 +278,7 @@ def test_a_worker_out_of_memory_ends_failed_with_the_line(tmp_path: Path, wide_m
     assert kind == "run_failed"
     place = "in the rehearsal before step 1, in the loss" if rehearsed else "in the loss (forward and backward) of step"
     assert message.startswith(f"out of memory {place}"), message
-    assert "asked for " in message
+    assert "asked for 268 MB with " in message
     shown = as_json(studio("show", folder.run_id, "--json", home=tmp_path))
     assert (shown["state"], shown["step"]) == ("failed", 0)
     assert message in shown["reason"]
@@ -297,7 +306,7 @@ def two_processes(home: Path, model: Path, rehearsed: bool) -> RunFolder:
         }
     )
     folder = create_run(home / "runs", config)
-    own = {"GRPO_STUDIO_HOME": str(home), "PYTHONPATH": str(ROOT), "TORCHDYNAMO_DISABLE": "1"}
+    own = {**paths(home), "PYTHONPATH": str(ROOT), "TORCHDYNAMO_DISABLE": "1"}
     with folder.log.open("ab") as log:
         command = [sys.executable, "-m", "grpo_studio.worker", str(folder.path)]
         subprocess.run(command, env={**os.environ, **own}, stdout=log, stderr=log, timeout=200, start_new_session=True,

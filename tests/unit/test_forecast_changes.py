@@ -19,6 +19,7 @@ from grpo_studio.memory.closed_forms import ModelShape
 from grpo_studio.memory.closed_pass import ClosedPass
 from grpo_studio.memory.forecast import Forecast
 from grpo_studio.memory.forecasting import forecast
+from grpo_studio.memory.known_forecast import over_card_note
 from grpo_studio.memory.largest import largest_micro_batches
 from grpo_studio.memory.model_configs import config_of, packaged
 from grpo_studio.memory.phase_bytes import peak, phases
@@ -303,3 +304,17 @@ def test_other_ids_are_not_packaged(name: str) -> None:
 
 def test_a_trace_by_hand_has_the_parts_of_one() -> None:
     assert set(traced_by_hand(plan_of(run_config())).loss_parts("full", 1)) == set(LOSS_PARTS)
+
+
+def test_a_forecast_over_the_card_is_noted_where_its_trace_is_known(settings: Settings) -> None:
+    config = run_config(memory={"loss_backend": "full"}, algorithm={"prompts_per_step": 4, "group_size": 8})
+    small, large = card_for("24"), card_for("80")
+    assert over_card_note(config, settings, 128, small) is None  # it does not wait for a trace
+    plan = plan_of(config, "24")
+    TraceCache(settings.cache).get(request_of(plan, CONFIG), lambda request: traced_by_hand(plan))
+    note = over_card_note(config, settings, 128, small)
+    assert note is not None
+    told, _, fix = note.rpartition("; ")
+    assert "in loss, over the 24 GB of 24 GB" in told
+    assert fix.startswith("set memory.micro_batch=8, for which the forecast is ")
+    assert over_card_note(config, settings, 128, large) is None

@@ -12,8 +12,7 @@ import pytest
 import grpo_studio
 from grpo_studio.errors import ModelError
 from grpo_studio.memory.comparison import hand_sums
-from grpo_studio.memory.hand_figures import QWEN3_8B, HandFigure, hand_figures, hand_lines
-from grpo_studio.memory.hand_shapes import shapes_of
+from grpo_studio.memory.hand_figures import QWEN3_8B, HandFigure, hand_figures, hand_lines, shape_of
 
 PACKAGED = Path(grpo_studio.__file__).parent / "model_configs" / "qwen--qwen3-8b.json"
 
@@ -86,16 +85,16 @@ def test_the_packaged_config_of_the_model_gives_the_same() -> None:
 
 
 def test_parameters_are_those_of_the_model_but_for_its_norms() -> None:
-    shapes = shapes_of(QWEN3_8B)
+    shape = shape_of(QWEN3_8B)
     norms = 36 * (2 * 4096 + 2 * 128) + 4096
-    assert shapes.linear_parameters + shapes.embedding_parameters == 8_190_735_360 - norms
+    assert shape.linear_parameters + shape.embeddings == 8_190_735_360 - norms
 
 
 def test_tied_embeddings_are_counted_once_and_missing_heads_are_derived() -> None:
     numbers = {key: value for key, value in QWEN3_8B.items() if key not in ("head_dim", "num_key_value_heads")}
-    shapes = shapes_of({**numbers, "tie_word_embeddings": True})
-    assert shapes.embedding_parameters == 151936 * 4096
-    assert (shapes.head_dim, shapes.kv_heads) == (128, 32)
+    shape = shape_of({**numbers, "tie_word_embeddings": True})
+    assert shape.embeddings == 151936 * 4096
+    assert (shape.head_dim, shape.kv_heads) == (128, 32)
 
 
 def test_a_smaller_model_has_figures_of_its_own() -> None:

@@ -281,6 +281,13 @@ class TestCommand:
             parsed = parser().parse_args(command)
             assert (parsed.preset, parsed.anyway) == ("quickstart", bool(more))
 
+    @pytest.mark.parametrize("to", [0, -1, 1.5, "9", True, 10**9, [1]])
+    def test_a_sweep_ends_at_a_whole_number_of_completions(self, settings: Settings, to: Any) -> None:
+        source = source_of({}, settings)
+        assert command_of(source, {"kind": "sweep", "to": 32}, settings)[-1] == "--to=32"
+        with pytest.raises(UsageError):
+            command_of(source, {"kind": "sweep", "to": to}, settings)
+
     def test_where_others_can_reach_the_page_it_is_refused(self, settings: Settings) -> None:
         served = replace(settings, host="0.0.0.0")
         answer = MemoryActions(served).run_command({"key": "a" * 12, "kind": "probe"})

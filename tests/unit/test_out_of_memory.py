@@ -12,7 +12,7 @@ from grpo_studio.config import RunConfig
 from grpo_studio.errors import CheckpointError, ModelError, OutOfMemoryError, StudioError
 from grpo_studio.memory.allocation import asked_for, out_of_memory
 from grpo_studio.memory.forecast import CardSize, Change, Forecast
-from grpo_studio.memory.smallest_change import room_by_forecast, smallest_change, without_forecast
+from grpo_studio.memory.smallest_change import Shortage, in_words, looked_ahead, room_by_forecast, without_forecast
 from grpo_studio.ranks import told_with
 from grpo_studio.settings import Settings
 from grpo_studio.training.memory_in_use import InUse, in_use
@@ -138,7 +138,7 @@ def scene(settings: Settings, **config: dict[str, object]) -> Scene:
 
 def test_the_line_says_phase_step_use_forecast_and_what_fits(settings: Settings) -> None:
     change = Change({"memory.micro_batch": 4, "memory.gradient_checkpointing": True}, True, 50 * GB, True)
-    fix = smallest_change(forecast_of(90 * GB, change))
+    fix = in_words(change, change.total_bytes)
     line = message(scene(settings), ("loss",), CARD, int(2.5 * GB), forecast_of(90 * GB), fix)
     assert line == (
         "out of memory in the loss (forward and backward) of step 3: asked for 2.5 GB with 70 GB allocated "
@@ -174,9 +174,57 @@ def test_a_change_is_held_against_what_was_really_needed(said: int, needed: int,
     assert room_by_forecast(forecast_of(said), "loss", 76 * GB, needed) == room
 
 
-def test_a_change_that_does_not_fit_is_not_proposed() -> None:
-    assert smallest_change(forecast_of(90 * GB, Change({"memory.micro_batch": 1}, True, 80 * GB, False))) is None
-    assert smallest_change(forecast_of(70 * GB)) is None
+ON_GPU = Shortage("loss", 76 * GB, 79 * GB, on_gpu=True)
+SMALLER = Change({"memory.micro_batch": 1}, True, 50 * GB, True)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ((SMALLER,), "set memory.micro_batch=1, for which the forecast is 50 GB"),
+        ((Change({"scale.processes": 8}, True, 20 * GB, True), SMALLER), "set memory.micro_batch=1"),
+        ((Change({"scale.processes": 8}, True, 20 * GB, True),), "set scale.processes=8"),
+        ((Change({"memory.micro_batch": 1}, True, 80 * GB, False),), None),
+        ((), None),
+    ],
+    ids=["one", "no further devices, first", "further devices", "does not fit", "none"],
+)
+def test_the_first_change_that_fits_is_proposed(changes: tuple[Change, ...], words: str | None) -> None:
+    _, fix = looked_ahead(RunConfig(), ON_GPU, lambda config, card: forecast_of(90 * GB, *changes))
+    assert fix is None if words is None else fix is not None and fix.startswith(words)
+
+
+def test_a_forecast_that_said_too_little_has_to_come_to_less() -> None:
+    """It said 45 of the 79 that were needed: so the room that it is held to is smaller than what there was."""
+    cards: list[int | None] = []
+
+    def ask(config: RunConfig, card: int | None) -> Forecast:
+        cards.append(card)
+        return forecast_of(45 * GB)
+
+    looked_ahead(RunConfig(), ON_GPU, ask)
+    there, held_to = cards
+    assert there is not None
+    assert held_to is not None
+    assert held_to / there == pytest.approx(45 / 79, rel=0.01)
+
+
+def test_on_a_cpu_only_tensors_count_and_no_further_devices_are_proposed() -> None:
+    """What a forecast for a card adds for CUDA is taken off again, by a forecast of the changed settings."""
+    smaller = Change({"memory.micro_batch": 8}, True, 3 * GB, True)
+    asked: list[tuple[int, int | None]] = []
+
+    def ask(config: RunConfig, card: int | None) -> Forecast:
+        micro_batch = config.effective_micro_batch()
+        asked.append((micro_batch, card))
+        changes = () if card is None else (Change({"scale.processes": 2}, True, GB, True), smaller)
+        return Forecast({"loss": {"weights": micro_batch * GB // 8}}, "traced", 9, 9, micro_batch, changes=changes)
+
+    forecast, fix = looked_ahead(RunConfig(), Shortage("loss", int(1.5 * GB), 2 * GB, on_gpu=False), ask)
+    assert forecast.by_phase["loss"] == 2 * GB
+    assert fix == "set memory.micro_batch=8, for which the forecast is 1.0 GB"
+    assert [card is None for _, card in asked] == [True, False, True]
+    assert [micro_batch for micro_batch, _ in asked] == [16, 16, 8]
 
 
 @pytest.mark.parametrize(

@@ -267,6 +267,16 @@ def test_on_the_timeline_a_phase_is_as_wide_in_both_whatever_it_took() -> None:
     _accepted(plots.timeline(empty, empty, [{}, {}], "p", WORDS))
 
 
+def test_a_phase_out_of_an_imported_run_is_no_markup_in_the_charts() -> None:
+    hostile = '<a href="https://example.org">loss</a>'
+    frame = pd.DataFrame([(1, hostile, 0.5, 1e9)], columns=["step", "phase", "share", "value"])
+    figures = [plots.timeline(frame, frame, [{}, {}], "p", WORDS), plots.by_phase({hostile: 1.0}, {}, "p", WORDS, {})]
+    for figure in figures:
+        _accepted(figure)
+        assert "<a" not in json.dumps(figure)
+        assert "&lt;a href" in json.dumps(figure)
+
+
 def test_samples_of_steps_are_found_without_reading_the_run(finished: SamplePair) -> None:
     with readers(finished) as (a, _):
         found = samples_of(a, 35, 40)

@@ -96,7 +96,7 @@ def test_sizes_from_bytes_to_terabytes_keep_a_range_above_their_peak(size: float
 
 
 def test_a_chart_that_goes_far_doubles_its_batch_from_tick_to_tick() -> None:
-    near = drawn(PeakLine("full", "full", "", [(1, 1e9), (64, 2e9)]))["layout"]["xaxis"]
+    near = drawn(PeakLine("full", "full", "", [(1, 1e9), (256, 2e9)]))["layout"]["xaxis"]
     far = drawn(PeakLine("full", "full", "", [(1, 1e9), (512, 2e9)]))["layout"]["xaxis"]
     assert "type" not in near
     assert far["type"] == "log"

@@ -21,8 +21,7 @@ export function makePairButton(context, begin) {
 }
 
 function openPair(context, begin) {
-  const { server, draft } = context;
-  const { words } = context;
+  const { server, draft, words } = context;
   const page = `pair-${Date.now()}-${++serial}`;
   const fields = h("div", { class: "pair-dialog-fields" });
   const about = h("p", { class: "muted small" });

@@ -13,6 +13,7 @@ export function buildProbe({ words, server, frame, about, request, onchoose, onm
   const sub = h("span", { class: "memory-probe-sub" }, words.probe_sub);
   const picker = h("select", { class: "field", "aria-label": words.older, hidden: true, onchange: () => onchoose(picker.value) });
   const buttons = { probe: starter("probe", words.run_probe, words.run_probe_note), sweep: starter("sweep", words.run_sweep, words.run_sweep_note) };
+  const to = h("input", { class: "field memory-to", type: "number", min: "1", max: "65536", step: "1", value: about.sweep_to ?? "", placeholder: words.to_memory, "aria-label": words.to_note, title: words.to_note });
   const anyway = h("button", { class: "button", type: "button", hidden: true, onclick: () => begin({ ...state.asked, anyway: true }) }, words.anyway);
   const job = commandJob({ server: listening(server), words: words.job, lost: frame.lost, place: PLACE, result: done, onbusy: busy });
   const why = h("p", { class: "muted small", hidden: true });
@@ -24,7 +25,7 @@ export function buildProbe({ words, server, frame, about, request, onchoose, onm
   const table = h("div", { class: "memory-table-card" });
   const node = h("section", { class: "memory-probe", "aria-label": words.probe },
     h("div", { class: "card" },
-      h("div", { class: "memory-title" }, h("h2", {}, words.probe), sub, h("div", { class: "memory-buttons" }, picker, buttons.probe, buttons.sweep)),
+      h("div", { class: "memory-title" }, h("h2", {}, words.probe), sub, h("div", { class: "memory-buttons" }, picker, buttons.probe, buttons.sweep, h("label", { class: "memory-to-label small muted" }, words.to, to))),
       h("div", { class: "memory-job" }, job.node, anyway), why),
     h("div", { class: "two" },
       h("section", { class: "card panel" }, h("div", { class: "card-head" }, chartTitle, chartSub), plot, legend),
@@ -41,7 +42,7 @@ export function buildProbe({ words, server, frame, about, request, onchoose, onm
   function begin(asked) {
     anyway.hidden = true;
     state.asked = asked;
-    job.begin({ ...request(), ...asked });
+    job.begin({ ...request(), to: to.value ? Number(to.value) : null, ...asked });
   }
 
   /** Only what this page began, or saw at work, is shown when it is done: a reload leaves the choice alone. */

@@ -57,8 +57,8 @@ export function start({ main, server, words, frame }) {
     if (drawn === undefined) return;
     setText(sentence, measured ? measured.steps ? measured.sentence : waiting(both) : alone(both));
     warn([...both.flatMap((side, place) => (lost[place] ? [`${side.side}: ${lost[place]}`] : [])), ...unlike(tensors), ...settingNotes(rows)], resident(tensors));
-    tiles.update(measured, both);
-    figures.update(drawn, told, both, measured);
+    tiles.update(measured);
+    figures.update(drawn, told, measured);
     difference.update(measured, both, told);
     settings.update(rows);
   }

@@ -12,7 +12,7 @@ export function buildFigures({ words, onstep }) {
     node: h("div", { class: "pair-figures" },
       h("div", { class: "pair-two" }, WIDE.map((key) => panels[key].node)),
       h("div", { class: "pair-three" }, SMALL.map((key) => panels[key].node))),
-    update(figures, about, both, measured) {
+    update(figures, about, measured) {
       for (const [key, figure] of Object.entries(figures)) {
         const needsBoth = key === "timeline" || key === "phases";
         if (!panels[key].chart.show(figure, asides(key, measured, words))) panels[key].chart.empty(about.ended ? words.never[needsBoth ? "both" : "any"] : words.will[key]);

@@ -54,7 +54,7 @@ export function buildTiles(words) {
   const parts = Object.keys(TILES).map((key) => tile(key, words));
   return {
     node: h("section", { class: "pair-tiles" }, parts.map((part) => part.node)),
-    update: (measured, both) => parts.forEach((part) => part.update(measured, both)),
+    update: (measured) => parts.forEach((part) => part.update(measured)),
   };
 }
 
