@@ -95,8 +95,10 @@ def _require_whole(traced: Traced) -> None:
         for moment in (moment for batch in batches for kind in (batch.first, batch.later) for moment in kind.values()):
             counts += moment.values()
         counts += sizes
-    if not traced.loss.keys() == traced.forward.keys() or not all(type(count) is int and count >= 0 for count in counts):
+    if not all(type(count) is int and count >= 0 for count in counts):
         raise ValueError("not a whole number of bytes")
+    if traced.loss.keys() != traced.forward.keys():
+        raise ValueError("half a backend")
     if not all(isinstance(text, str) for text in (*traced.notes, *traced.untraced.values())):
         raise ValueError("a note that is no text")
 

@@ -45,9 +45,13 @@ def unmasked(batch: dict[str, Any]) -> dict[str, Any]:
 
 
 def repeated(batch: Batch, rows: int) -> Batch:
-    """A batch of so many completions: the frozen ones over and over."""
+    """A batch of so many completions: the frozen ones over and over, from the one with the shortest prompt on.
+
+    A batch without any padding needs no attention mask and takes less, which few passes of a run are so lucky as to do.
+    """
     count = batch["completion_ids"].shape[0]
-    picked = torch.arange(rows, device=batch["completion_ids"].device) % count
+    first = batch["prompt_mask"].sum(1).argmin()
+    picked = (first + torch.arange(rows, device=first.device)) % count
     grown = {name: value[picked] if value.dim() else value for name, value in batch.items()}
     return _counted(grown)
 

@@ -55,8 +55,15 @@ class Step:
         """Let the optimizer make its state; the learning rate is 0."""
         self._optimize()
 
-    def peaks(self, batch: Batch, parts: Sequence[Batch], tell: Tell = lambda peaks: None) -> dict[str, int]:
-        """Peak bytes of each phase of a step, with all that lies there meanwhile; `tell` gets them as they come."""
+    def peaks(
+        self, batch: Batch, parts: Sequence[Batch], tell: Tell = lambda peaks: None, later: bool = False
+    ) -> dict[str, int]:
+        """Peak bytes of each phase of a step, with all that lies there meanwhile.
+
+        Args:
+            tell: gets them as they come.
+            later: the passes are not the step's first: gradients of earlier ones lie there.
+        """
         found: dict[str, int] = {}
         self.model.zero_grad(set_to_none=True)
         with self._counting(batch, parts) as peak_of:
@@ -65,6 +72,9 @@ class Step:
             if scored:
                 found["reference"] = peak
                 tell(found)
+            if later:
+                for parameter in self.model.parameters():
+                    parameter.grad = torch.zeros_like(parameter) if parameter.requires_grad else None
             self.trainer.current_gradient_accumulation_steps = len(parts)
             found["loss"] = peak_of(lambda: self._gradient(parts))[1]
             tell(found)

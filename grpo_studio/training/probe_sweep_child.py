@@ -31,6 +31,7 @@ class Line:
         config = RunConfig.model_validate(spec["config"])
         trainer, _ = probe_trainer(config, spec["source"], Path(spec["folder"]) / "sweep")
         self._step, self._rows = Step(trainer), config.effective_micro_batch()
+        self._later = config.gradient_accumulation() > 1  # then the fullest pass is not the first of its step
         self._batch = thaw(Path(spec["batch"]), torch.device("cpu"))
         self._device = trainer.accelerator.device
         self._to, self._to_reason = self._end(spec["to"], trainer.model.config.get_text_config())
@@ -88,7 +89,7 @@ class Line:
             if not self._points:
                 self._step.update(parts)  # whatever is made ready at the first pass
                 self._step.settle()
-            peak = max(self._step.peaks(batch, parts).values())
+            peak = max(self._step.peaks(batch, parts, later=self._later).values())
             seconds = self._step.timed(parts)
         except Exception as error:
             if (known := out_of_memory(error)) is None:

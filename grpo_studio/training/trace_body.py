@@ -7,19 +7,21 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 
-from grpo_studio.memory.traced import TraceRequest
+from grpo_studio.memory.traced import LOSS_PARTS, TraceRequest
 from grpo_studio.training.trace_lines import Array, Timeline, rows_of
-from grpo_studio.training.trace_mode import FakeBytes
+from grpo_studio.training.trace_mode import Timekeeper
 
-HELD, GRADIENTS, ACTIVATIONS, OTHER = "held", "gradients", "activations", "other"
-COUNTED = (GRADIENTS, ACTIVATIONS, OTHER)
+GRADIENTS, ACTIVATIONS, _, OTHER = LOSS_PARTS
+HELD = "held"
+"""Category of what a forecast counts elsewhere: weights, adapter."""
 
 
 @dataclass(frozen=True)
 class Pass:
-    """What a pass over the layers took, in bytes by `COUNTED`.
+    """What a pass over the layers took, in bytes by `LOSS_PARTS`.
 
     Args:
         instants: of each stretch.
@@ -32,28 +34,6 @@ class Pass:
     kept: Array
     cached: Array
     hidden: tuple[torch.dtype, bool]
-
-
-class _Watch(FakeBytes):
-    """Writes down every instant, under all names of the present stretch."""
-
-    def __init__(self, as_cuda: bool, count: int) -> None:
-        super().__init__(as_cuda, count)
-        self.series: dict[str, list[tuple[int, ...]]] = {}
-        self._open: list[list[tuple[int, ...]]] = []
-
-    def enter(self, names: Sequence[str]) -> None:
-        self._open = [self.series.setdefault(name, []) for name in names]
-        self.grew()
-
-    def now(self) -> tuple[int, ...]:
-        return tuple(self.by_category.get(part, 0) for part in COUNTED)
-
-    def grew(self) -> None:
-        if self._open:
-            now = self.now()
-            for series in self._open:
-                series.append(now)
 
 
 class Body:
@@ -69,7 +49,7 @@ class Body:
     def __init__(self, model: Any, base: Any, layers: list[Any], ends: tuple[int, int], request: TraceRequest) -> None:
         self.model, self._base, self._request = model, base, request
         self._depth, self._ends = len(layers), ends
-        self._watch: _Watch | None = None
+        self._watch: Timekeeper | None = None
         self._backward = False
         for place, layer in enumerate(layers):
             layer.register_forward_pre_hook(self._entering(place), with_kwargs=True)
@@ -80,7 +60,7 @@ class Body:
 
     def run(self, rows: int, gradient: bool) -> Pass:
         """One pass over so many completions."""
-        self._watch = watch = _Watch(self._request.device == "cuda", self._request.completion_tokens)
+        self._watch = watch = Timekeeper(self._request.device == "cuda", self._request.completion_tokens)
         self._backward = False
         watch.track(self.model, category=HELD)
         try:
@@ -91,7 +71,7 @@ class Body:
             torch.clear_autocast_cache()
             self.model.zero_grad(set_to_none=True)
 
-    def _run(self, watch: _Watch, rows: int, gradient: bool) -> Pass:
+    def _run(self, watch: Timekeeper, rows: int, gradient: bool) -> Pass:
         request = self._request
         watch.category = OTHER
         given = _given(rows, request)
@@ -107,19 +87,21 @@ class Body:
             with_cache = watch.now()
             torch.clear_autocast_cache()
         kept = watch.now()
-        cached = rows_of([with_cache], len(COUNTED))[0] - kept
+        cached = rows_of([with_cache])[0] - np.array(kept)
         told = (hidden.dtype, bool(hidden.requires_grad))
         if gradient and hidden.requires_grad:
-            self._go_back(watch, _Feed.apply(hidden))
-        instants = {name: rows_of(series, len(COUNTED)) for name, series in watch.series.items() if series}
-        return Pass(instants, rows_of([kept], len(COUNTED))[0], cached, told)
+            self._go_back(watch, hidden)
+        instants = {name: rows_of(series) for name, series in watch.series.items() if series}
+        return Pass(instants, rows_of([kept])[0], cached, told)
 
-    def _go_back(self, watch: _Watch, loss: torch.Tensor) -> None:
+    def _go_back(self, watch: Timekeeper, hidden: torch.Tensor) -> None:
+        """The way back from where the head has come to: its own gradients are there, and that of the hidden states.
+
+        A head that is tied to the embeddings has its gradient wait for theirs, beside what was accumulated before.
+        """
         head = self._base.get_output_embeddings()
-        for parameter in [] if head is None else head.parameters():
-            if parameter.requires_grad:  # the head comes first on the way back
-                parameter.grad = torch.zeros_like(parameter)
-                watch.recategorize(parameter.grad, GRADIENTS)
+        trained = [one for one in (head.parameters() if head is not None else ()) if one.requires_grad]
+        loss = _Feed.apply(hidden, *trained)
         self._backward = True
         watch.enter(["back to the layers"])
         loss.backward()
@@ -164,17 +146,16 @@ class Body:
 
 
 class _Feed(torch.autograd.Function):
-    """Gives the hidden states their gradient, and keeps nothing."""
+    """Gives the hidden states and the head's parameters their gradients, and keeps nothing."""
 
     @staticmethod
-    def forward(ctx: Any, hidden: torch.Tensor) -> torch.Tensor:
-        ctx.about = (hidden.shape, hidden.dtype, hidden.device)
-        return hidden.new_empty(())
+    def forward(ctx: Any, *inputs: torch.Tensor) -> torch.Tensor:
+        ctx.about = [(one.shape, one.dtype, one.device) for one in inputs]
+        return inputs[0].new_empty(())
 
     @staticmethod
-    def backward(ctx: Any, gradient: torch.Tensor) -> torch.Tensor:
-        shape, dtype, device = ctx.about
-        return torch.empty(shape, dtype=dtype, device=device)
+    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return tuple(torch.empty(shape, dtype=dtype, device=device) for shape, dtype, device in ctx.about)
 
 
 def _given(rows: int, request: TraceRequest) -> list[torch.Tensor]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from types import SimpleNamespace
 from typing import Any
@@ -16,35 +15,14 @@ from grpo_studio.memory.traced import LOSS_PARTS, TraceRequest
 from grpo_studio.training.full_logits import full_token_logps
 from grpo_studio.training.liger_loss import TOKEN_SUM_LOSSES, liger_loss
 from grpo_studio.training.policy_head import add_policy_head, logit_scale
-from grpo_studio.training.trace_mode import FakeBytes
+from grpo_studio.training.trace_lines import Timeline, rows_of
+from grpo_studio.training.trace_mode import Timekeeper
 
 LIGER_CHUNK_TOKENS = 2048
 GRADIENTS, _, LOGITS, OTHER = LOSS_PARTS
 HELD = "held"
-
-
-class _Watch(FakeBytes):
-    """Keeps what lived at the greatest moment of each stretch: with the gradients that there are, and without any."""
-
-    def __init__(self, as_cuda: bool, count: int) -> None:
-        super().__init__(as_cuda, count)
-        self._stretch: str | None = None
-        self._most = [-1, -1]
-        self.moments: tuple[dict[str, dict[str, int]], dict[str, dict[str, int]]] = ({}, {})
-
-    def enter(self, stretch: str) -> None:
-        self._stretch, self._most = stretch, [-1, -1]
-        self.grew()
-
-    def grew(self) -> None:
-        if self._stretch is None:
-            return
-        total = self.current - self.by_category.get(HELD, 0)
-        for kind, value in enumerate((total, total - self.by_category.get(GRADIENTS, 0))):
-            if value > self._most[kind]:
-                self._most[kind] = value
-                found = {part: size for part, size in self.by_category.items() if part != HELD and size}
-                self.moments[kind][self._stretch] = found if kind == 0 else found | {GRADIENTS: 0}
+UP, BACK = "head", "head, on the way back"
+"""Stretches of a pass over the head."""
 
 
 class _LastHidden(BaseModelOutputWithPast):
@@ -77,51 +55,52 @@ class Heads:
         self.vocabulary, self._width = weight.shape
         self._device = weight.device
         self._hidden: torch.Tensor | None = None
-        self._watch: _Watch | None = None
+        self._watch: Timekeeper | None = None
         add_fused_lm_head(model, temperature=request.temperature, outputs=("log_probs", "entropy"))
         add_policy_head(model)
         model.base_model.forward = self._given_hidden
         if request.autocast:  # as accelerate prepares a model for mixed precision
             model.forward = convert_outputs_to_fp32(model.forward)
-        for parameter in (one for one in model.get_output_embeddings().parameters() if one.requires_grad):
-            parameter.register_post_accumulate_grad_hook(self._accumulated)
+        tied = model.get_input_embeddings().weight is weight  # its gradient then waits for that of the embeddings
+        for parameter in model.get_output_embeddings().parameters():
+            if parameter.requires_grad and not (tied and parameter is weight):
+                parameter.register_post_accumulate_grad_hook(self._accumulated)
 
-    def loss(self, backend: str, rows: int) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-        """The greatest moments of a first micro-batch, and of a later one without its gradients."""
+    def loss(self, backend: str, rows: int) -> Timeline:
+        """What the head takes on top of the layers, on the way up and on the way back."""
         with self._around, self._begin(rows, self._hidden_as[1]) as watch:
             inputs = self._inputs(rows)
             watch.category = LOGITS
-            watch.enter("head")
+            watch.enter([UP])
             loss = self._loss(backend, inputs)
-            watch.enter("head backward")
+            watch.enter([BACK])
             if loss.requires_grad:
                 loss.backward()
         del loss
-        self._end()
-        return watch.moments
+        return self._end()
 
-    def forward(self, backend: str, rows: int) -> Mapping[str, Any]:
-        """The greatest moments of a pass without gradient."""
+    def forward(self, backend: str, rows: int) -> Timeline:
+        """The same of a pass without gradient."""
         with self._around, self._begin(rows, False) as watch, torch.no_grad():
             inputs = self._inputs(rows)
             watch.category = LOGITS
-            watch.enter("head")
+            watch.enter([UP])
             self._logps(backend, inputs, "none")
-        self._end()
-        return watch.moments[0]
+        return self._end()
 
-    def _begin(self, rows: int, gradient: bool) -> _Watch:
-        self._watch = watch = _Watch(self._request.device == "cuda", self._request.completion_tokens)
+    def _begin(self, rows: int, gradient: bool) -> Timekeeper:
+        self._watch = watch = Timekeeper(self._request.device == "cuda", self._request.completion_tokens)
         shape = (rows, self._request.prompt_tokens + self._request.completion_tokens, self._width)
         self._hidden = torch.empty(shape, dtype=self._hidden_as[0], device=self._device, requires_grad=gradient)
         watch.track(self._model.get_output_embeddings(), self._hidden, category=HELD)
         watch.category = HELD
         return watch
 
-    def _end(self) -> None:
-        self._watch = self._hidden = None
+    def _end(self) -> Timeline:
+        watch, self._watch, self._hidden = self._watch, None, None
         torch.clear_autocast_cache()
         self._model.zero_grad(set_to_none=True)
+        return {} if watch is None else {name: rows_of(series) for name, series in watch.series.items()}
 
     def _given_hidden(self, *args: Any, **kwargs: Any) -> BaseModelOutputWithPast:
         return _LastHidden(last_hidden_state=self._hidden)

@@ -86,6 +86,6 @@ def _greatest(series: Array) -> Array:
     return series[[int(series.sum(axis=1).argmax())]] if len(series) else np.zeros((1, series.shape[1]))
 
 
-def rows_of(series: Sequence[Sequence[int]], parts: int) -> Array:
+def rows_of(series: Sequence[Sequence[int]]) -> Array:
     """A recorded series as an array."""
-    return np.array(series, dtype=np.float64).reshape(len(series), parts)
+    return np.array(series, dtype=np.float64)

@@ -6,13 +6,14 @@ answered as for a batch whose completions all have their full length; whatever e
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
 from torch.utils.weak import WeakIdKeyDictionary
 
+from grpo_studio.memory.traced import LOSS_PARTS
 from grpo_studio.training.tensor_bytes import TensorBytes
 
 aten = torch.ops.aten
@@ -53,6 +54,29 @@ class FakeBytes(TensorBytes):
         """As many rows as a mask keeps: the last `count` of each of its own."""
         kept = mask.numel() // mask.shape[-1] * min(self._count, mask.shape[-1])
         return values.new_empty((kept, *values.shape[mask.dim() :]))
+
+
+class Timekeeper(FakeBytes):
+    """Writes down what lives at every instant at which something comes to be, stretch by stretch, by `LOSS_PARTS`."""
+
+    def __init__(self, as_cuda: bool, count: int) -> None:
+        super().__init__(as_cuda, count)
+        self.series: dict[str, list[tuple[int, ...]]] = {}
+        self._open: list[list[tuple[int, ...]]] = []
+
+    def enter(self, names: Sequence[str]) -> None:
+        """A stretch begins, under all of these names."""
+        self._open = [self.series.setdefault(name, []) for name in names]
+        self.grew()
+
+    def now(self) -> tuple[int, ...]:
+        return tuple(self.by_category.get(part, 0) for part in LOSS_PARTS)
+
+    def grew(self) -> None:
+        if self._open:
+            now = self.now()
+            for series in self._open:
+                series.append(now)
 
 
 def _is_mask(indices: Any) -> bool:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from grpo_studio.memory.traced import BACKENDS, LOSS_PARTS, Parts, Traced, TracedBatch, TraceRequest
+from grpo_studio.memory.traced import BACKENDS, LOSS_PARTS, Traced, TracedBatch, TraceRequest
 from grpo_studio.shown import shown
 from grpo_studio.training.policy_head import TOKEN_LOGITS
-from grpo_studio.training.trace_body import COUNTED, Pass
-from grpo_studio.training.trace_heads import Heads, chunk_rows, scaled_again
-from grpo_studio.training.trace_lines import Array, at_depth, lines, upper, values_at
+from grpo_studio.training.trace_body import Pass
+from grpo_studio.training.trace_heads import UP, chunk_rows, scaled_again
+from grpo_studio.training.trace_lines import Array, Timeline, at_depth, lines, upper, values_at
 from grpo_studio.training.trace_mode import heads_as_on
 from grpo_studio.training.trace_model import TracedModel
 
@@ -22,19 +22,25 @@ BATCHES = (2, 3)
 TRL_TILE = 4096
 LIGER_TILE = 2048
 """Tokens in a tile of TRL's head (`TOKEN_CHUNK_SIZE`), and of Liger's (`_SELECTIVE_LOGPROB_SEQ_CHUNK_SIZE`)."""
-MANY_TILES = 8
-"""Tiles after which what grows with the batch outweighs what a tile takes."""
-GRADIENTS, ACTIVATIONS, LOGITS, OTHER = LOSS_PARTS
+MANY_TILES = (2, 4, 8)
+"""Full tiles or chunks that a head is traced at, so that what grows with the batch shows beside what a tile takes."""
 
 
 @dataclass(frozen=True)
-class _Layers:
-    """The layers at full depth, as lines in the batch: (lines, 2, parts) and, of single values, (1, 2, parts)."""
+class Layers:
+    """The layers at full depth, as lines in the batch by `LOSS_PARTS`.
+
+    Args:
+        first, later: (lines, 2, parts), of a step's first micro-batch and of a later one.
+        kept, cached: (1, 2, parts), what stays until the way back, and what autocast keeps until the head is done.
+        gradients: bytes of all.
+    """
 
     first: Array
     later: Array
     kept: Array
     cached: Array
+    gradients: int
 
 
 def trace(model: TracedModel) -> Traced:
@@ -45,8 +51,8 @@ def trace(model: TracedModel) -> Traced:
     with model.fake:
         learning = [[body.run(rows, True) for rows in BATCHES] for body in bodies]
         passing = [[body.run(rows, False) for rows in BATCHES] for body in bodies[:1]]
-    layers = _layers(model, learning, model.bytes.trainable_bytes)
-    without = _layers(model, [passing[0], passing[0]], 0)
+    layers = layers_at_full(model, learning, model.bytes.trainable_bytes)
+    without = layers_at_full(model, [passing[0], passing[0]], 0)
     heads = model.heads(learning[0][0].hidden)
     loss: dict[str, tuple[TracedBatch, ...]] = {}
     forward: dict[str, tuple[TracedBatch, ...]] = {}
@@ -55,8 +61,8 @@ def trace(model: TracedModel) -> Traced:
         try:
             with heads_as_on(request.device, scaled_again(request)):
                 at = batches(request, backend, heads.vocabulary)
-                loss[backend] = tuple(_loss(layers, heads, backend, rows, model.bytes.trainable_bytes) for rows in at)
-                forward[backend] = tuple(_forward(without, heads, backend, rows) for rows in at)
+                loss[backend] = joined(layers, at, [heads.loss(backend, rows) for rows in at])
+                forward[backend] = joined(without, at, [heads.forward(backend, rows) for rows in at])
         except Exception as error:
             if backend != "liger":
                 raise
@@ -65,7 +71,7 @@ def trace(model: TracedModel) -> Traced:
 
 
 def batches(request: TraceRequest, backend: str, vocabulary: int) -> list[int]:
-    """Batches to trace a head at: between them its peak is a straight line, as every tile of it is full at one of them.
+    """Batches to trace a head at: between them its instants are straight lines, as its tiles are full at one of them.
 
     Args:
         vocabulary: rows of the output layer.
@@ -80,63 +86,55 @@ def batches(request: TraceRequest, backend: str, vocabulary: int) -> list[int]:
         chunk = -(-TRL_TILE // tokens)
         full = [TRL_TILE // (tokens if request.device == "cuda" else tokens + request.prompt_tokens)]
     sides = {side for rows in full for side in (rows, rows + 1) if side > 0}
-    return sorted({1, 2, *sides, 2 * max(chunk, *full), MANY_TILES * max(chunk, *full)})
+    return sorted({1, 2, *sides, *(count * max(chunk, *full) for count in MANY_TILES)})
 
 
-def _layers(model: TracedModel, passes: Sequence[Sequence[Pass]], gradients: int) -> _Layers:
+def layers_at_full(model: TracedModel, passes: Sequence[Sequence[Pass]], gradients: int) -> Layers:
+    """The layers at full depth, from passes at each depth and batch."""
     depths, full = model.depth.traced, model.depth.full
 
-    def whole(of: Sequence[Pass]) -> Pass:
-        """One of the batches at full depth."""
-        low, high = of
-        single = at_depth(
-            depths, full, {"kept": low.kept[None], "cached": low.cached[None]},
-            {"kept": high.kept[None], "cached": high.cached[None]},
-        )  # fmt: skip
-        return Pass(
-            at_depth(depths, full, low.instants, high.instants), single["kept"][0], single["cached"][0], low.hidden
-        )
+    def whole(place: int) -> dict[str, Timeline]:
+        low, high = passes[0][place], passes[1][place]
+        single = [{"kept": one.kept[None], "cached": one.cached[None]} for one in (low, high)]
+        return {
+            "instants": at_depth(depths, full, low.instants, high.instants),
+            "single": at_depth(depths, full, single[0], single[1]),
+        }
 
-    small, large = (whole([passes[0][place], passes[1][place]]) for place in range(2))
-    first = lines(BATCHES, small.instants, large.instants)
-    later = first.copy()
-    later[:, 0, COUNTED.index(GRADIENTS)] = gradients
-    later[:, 1, COUNTED.index(GRADIENTS)] = 0
-    kept = lines(BATCHES, {"kept": small.kept[None]}, {"kept": large.kept[None]})
-    cached = lines(BATCHES, {"cached": small.cached[None]}, {"cached": large.cached[None]})
-    return _Layers(upper(first), upper(later), kept, cached)
+    small, large = whole(0), whole(1)
+    of_instants = lines(BATCHES, small["instants"], large["instants"])
 
+    def of_single(name: str) -> Array:
+        return lines(BATCHES, {name: small["single"][name]}, {name: large["single"][name]})
 
-def _loss(layers: _Layers, heads: Heads, backend: str, rows: int, gradients: int) -> TracedBatch:
-    first, later = heads.loss(backend, rows)
-    return TracedBatch(
-        rows,
-        _moments(layers.first, rows) | _with_layers(layers, first, rows),
-        _moments(layers.later, rows)
-        | _with_layers(layers, {name: {**found, GRADIENTS: gradients} for name, found in later.items()}, rows),
+    return Layers(
+        upper(of_instants), upper(_with_all(of_instants, gradients)), of_single("kept"), of_single("cached"), gradients
     )
 
 
-def _forward(layers: _Layers, heads: Heads, backend: str, rows: int) -> TracedBatch:
-    found = _with_layers(layers, heads.forward(backend, rows), rows)
-    return TracedBatch(rows, _moments(layers.first, rows) | found)
+def joined(layers: Layers, at: Sequence[int], heads: Sequence[Timeline]) -> tuple[TracedBatch, ...]:
+    """The layers together with a head that was traced at several batches, in pieces from each of them to the next."""
+    first = [_moments(layers.first, rows) for rows in at]
+    later = [_moments(layers.later, rows) for rows in at]
+    for place in range(len(at) - 1):
+        ends = (at[place], at[place + 1])
+        for name, series in heads[place].items():
+            found = lines(ends, {name: series}, {name: heads[place + 1][name]})
+            found = found + layers.kept + (layers.cached if name == UP else 0.0)
+            for end in (place, place + 1):
+                piece = f"{name} from {ends[0]}"
+                first[end] |= _moments(upper(found), at[end], piece)
+                later[end] |= _moments(upper(_with_all(found, layers.gradients)), at[end], piece)
+    return tuple(TracedBatch(*of) for of in zip(at, first, later, strict=True))
 
 
-def _moments(found: Array, rows: int) -> dict[str, dict[str, int]]:
-    return {f"layers {place}": _parts(value) for place, value in enumerate(values_at(found, rows))}
+def _with_all(found: Array, gradients: int) -> Array:
+    """Lines with all gradients there, in the place of those that have come to be."""
+    changed = found.copy()
+    changed[:, :, LOSS_PARTS.index("gradients")] = (gradients, 0)
+    return changed
 
 
-def _with_layers(layers: _Layers, moments: Mapping[str, Parts], rows: int) -> dict[str, dict[str, int]]:
-    """The moments of a head together with what the layers keep meanwhile."""
-    kept = values_at(layers.kept, rows)[0]
-    found = {}
-    for name, parts in moments.items():
-        below = _parts(kept + values_at(layers.cached, rows)[0] if name == "head" else kept)
-        found[name] = {part: below[part] + parts.get(part, 0) for part in LOSS_PARTS}
-        found[name][GRADIENTS] = parts.get(GRADIENTS, 0)
-    return found
-
-
-def _parts(value: Array) -> dict[str, int]:
-    counted = dict(zip(COUNTED, np.round(value).astype(int).tolist(), strict=True))
-    return {part: counted.get(part, 0) for part in LOSS_PARTS}
+def _moments(found: Array, rows: int, name: str = "layers") -> dict[str, dict[str, int]]:
+    values = np.round(values_at(found, rows)).astype(int).tolist()
+    return {f"{name} {place}": dict(zip(LOSS_PARTS, value, strict=True)) for place, value in enumerate(values)}

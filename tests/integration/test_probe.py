@@ -193,6 +193,8 @@ def test_a_sweep_ends_where_memory_does(frozen: Frozen) -> None:
 def test_a_sweep_ends_where_it_was_asked_to_where_the_context_does_and_where_nothing_more_is_free(
     frozen: Frozen,
 ) -> None:
+    answer, points = swept(frozen, "completions", 16)  # two such passes are the step that was probed
+    assert points[-1]["peak_bytes"] == pytest.approx(frozen.backend("full")["peak_bytes"], rel=0.02)
     answer, points = swept(frozen, "tokens", 48)
     assert answer.found["ended"] == {"ended_by": "asked", "end_x": 48, "reason": None}
     assert [point["x"] for point in points] == [32, 48]

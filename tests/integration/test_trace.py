@@ -24,6 +24,7 @@ from grpo_studio.memory.tracer import TraceError, Tracer
 from grpo_studio.training.tensor_bytes import TensorBytes
 from grpo_studio.training.trace_body import Body
 from grpo_studio.training.trace_child import answer
+from grpo_studio.training.trace_heads import BACK, UP
 from grpo_studio.training.trace_mode import heads_as_on
 from grpo_studio.training.trace_model import TracedModel
 from grpo_studio.training.trace_whole import trace
@@ -72,6 +73,7 @@ class _Watched(TrainerCallback):
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         self.ours.__exit__(None, None, None)
         self.torch.__exit__(None, None, None)
+        self.torch_peak = max(int(found["Total"]) for found in self.torch.get_tracker_snapshot("peak").values())
 
 
 class _Totals(MemTracker):
@@ -85,60 +87,68 @@ class _Totals(MemTracker):
 
 SETTINGS = {
     "plain": ((), {}),
+    "all at once": (
+        ("memory.gradient_checkpointing=true", "memory.micro_batch=4", "memory.adapter=lora", "memory.lora_rank=8"),
+        {"checkpointing": True, "adapter": "lora", "lora_rank": 8},
+    ),
     "checkpointing": (("memory.gradient_checkpointing=true",), {"checkpointing": True}),
     "accumulation": (("memory.micro_batch=4",), {}),
     "LoRA": (("memory.adapter=lora", "memory.lora_rank=8"), {"adapter": "lora", "lora_rank": 8}),
 }
 
 
-@pytest.mark.parametrize("kind", sorted(SETTINGS))
-@pytest.mark.parametrize("backend", BACKENDS)
-def test_a_trace_foretells_what_a_real_step_takes(setting: Setting, backend: str, kind: str) -> None:
-    """Two layers of 32: what is told of in the bench's table of larger models is proved here of each kind of step."""
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=() if place < 2 else pytest.mark.slow) for place, kind in enumerate(SETTINGS)]
+)
+def test_a_trace_foretells_what_a_real_step_takes(setting: Setting, kind: str) -> None:
+    """Two layers of 32, by every backend; `bench.forecast` does the same for larger models."""
     overrides, asked = SETTINGS[kind]
     batch = setting.batch(2)
-    trainer = setting.trainer(backend, batch, overrides=overrides)
-    watched = _Watched(trainer.model)
-    trainer.add_callback(watched)
-    trained(trainer)
     prompt, completion = batch["prompt_ids"].shape[1], batch["completion_ids"].shape[1]
     config = json.loads((setting.folder / "config.json").read_text())
-    request = TraceRequest(config, prompt, completion, dtype="float32", device="cpu", **asked)
-    traced = trace(TracedModel(request))
-    parts = traced.loss_parts(backend, 4 if kind == "accumulation" else 8, accumulates=kind == "accumulation")
-    expected = traced.model.weights + traced.model.adapter_bytes + traced.model.buffers + sum(parts.values())
-    assert expected == pytest.approx(watched.loss_peak, rel=0.05)
-    by_torch = max(int(found["Total"]) for found in watched.torch.get_tracker_snapshot("peak").values())
-    assert watched.ours.peak == by_torch
+    traced = trace(TracedModel(TraceRequest(config, prompt, completion, dtype="float32", device="cpu", **asked)))
+    several = "memory.micro_batch=4" in overrides
+    held = traced.model.weights + traced.model.adapter_bytes + traced.model.buffers
+    for backend in BACKENDS:
+        trainer = setting.trainer(backend, batch, overrides=overrides)
+        watched = _Watched(trainer.model)
+        trainer.add_callback(watched)
+        trained(trainer)
+        expected = held + sum(traced.loss_parts(backend, 4 if several else 8, accumulates=several).values())
+        assert expected == pytest.approx(watched.loss_peak, rel=0.05), backend
+        assert watched.ours.peak == watched.torch_peak, backend
 
 
 @pytest.mark.parametrize(
-    "more", [{}, {"adapter": "lora", "checkpointing": True, "device": "cuda"}], ids=["all", "lora"]
+    ("rows", "more"),
+    [
+        ((7, 60), {}),
+        pytest.param((1, 20, 300), {"dtype": "bfloat16", "device": "cuda"}, marks=pytest.mark.slow),
+        pytest.param((5, 90), {"adapter": "lora", "checkpointing": True, "device": "cuda"}, marks=pytest.mark.slow),
+        pytest.param((5, 90), {"autocast": True, "checkpointing": True}, marks=pytest.mark.slow),
+    ],
+    ids=["all", "on a GPU", "adapter", "autocast"],
 )
-def test_depth_and_batch_are_extrapolated_to_what_they_are(more: dict[str, Any]) -> None:
-    """All six layers and a third batch traced as they are: the lines through two of each meet them."""
-    model = TracedModel(TraceRequest(SMALL, 12, 40, dtype="float32", **more))
+def test_depth_and_batch_are_extrapolated_to_what_they_are(rows: tuple[int, ...], more: dict[str, Any]) -> None:
+    """All six layers and other batches traced as they are: the lines through two of each meet them."""
+    model = TracedModel(TraceRequest(SMALL, 12, 40, **({"dtype": "float32"} | more)))
     traced = trace(model)
     whole = model.body(model.depth.full)
-    heads = model.heads(_hidden(model))
-    for backend in BACKENDS:
-        for rows in (7, 60, 300):
-            with model.fake:
-                found = whole.run(rows, True)
+    for count in rows:
+        with model.fake:
+            found = whole.run(count, True)
+        heads = model.heads(found.hidden)
+        for backend in BACKENDS:
             with heads_as_on(model.request.device, scaled=False):
-                head, _ = heads.loss(backend, rows)
+                head = heads.loss(backend, count)
             direct = max(
                 *(series.sum(1).max() for series in found.instants.values()),
-                *(sum(parts.values()) + found.kept.sum() for parts in head.values()),
+                head[UP].sum(1).max() + (found.kept + found.cached).sum(),
+                head[BACK].sum(1).max() + found.kept.sum(),
             )
-            told = sum(traced.loss_parts(backend, rows, accumulates=False).values())
-            assert told == pytest.approx(direct, rel=0.02), (backend, rows)
+            told = sum(traced.loss_parts(backend, count, accumulates=False).values())
+            assert told == pytest.approx(direct, rel=0.02), (backend, count)
             assert told >= direct * 0.999, "a chunk that is not full takes less than foretold, never more"
-
-
-def _hidden(model: TracedModel) -> tuple[torch.dtype, bool]:
-    with model.fake:
-        return model.bodies[0].run(2, True).hidden
 
 
 def test_an_adapter_is_counted_as_peft_makes_it() -> None:
@@ -165,7 +175,7 @@ def test_layers_that_alternate_are_traced_by_whole_patterns() -> None:
 
 
 def test_traces_leave_nothing_behind() -> None:
-    line = json.dumps(TraceRequest(SMALL | {"num_hidden_layers": 3}, 4, 8).as_dict()).encode()
+    line = json.dumps(TraceRequest(SMALL | {"num_hidden_layers": 2}, 4, 8).as_dict()).encode()
 
     def alive() -> int:
         gc.collect()
@@ -173,7 +183,7 @@ def test_traces_leave_nothing_behind() -> None:
 
     assert "traced" in answer(line)
     before = alive()
-    for _ in range(4):
+    for _ in range(2):
         assert "traced" in answer(line)
     assert alive() <= before + 5
 

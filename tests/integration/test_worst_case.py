@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -242,7 +243,7 @@ def paths(home: Path) -> dict[str, str]:
     return {"GRPO_STUDIO_HOME": str(home), "GRPO_STUDIO_CACHE": str(home / "cache")}
 
 
-def limited(home: Path, model: Path, room: int, *, rehearsed: bool) -> RunFolder:
+def limited(home: Path, model: Path, room: int, *, rehearsed: bool, processes: int = 1) -> RunFolder:
     """A worker that may take `room` more bytes once its model is there, and makes all logits at once."""
     config = RunConfig.model_validate(
         {
@@ -252,10 +253,11 @@ def limited(home: Path, model: Path, room: int, *, rehearsed: bool) -> RunFolder
             "algorithm": {"steps": 3, "prompts_per_step": 16, "group_size": 16, "max_completion_length": 8},
             "memory": {
                 "loss_backend": "full",
-                "micro_batch": 256,
+                "micro_batch": 256 // processes,
                 "worst_case_step": rehearsed,
                 "skip_dead_groups": False,
             },
+            "scale": {"processes": processes, "strategy": "ddp" if processes > 1 else "none"},
         }
     )
     folder = create_run(home / "runs", config)
@@ -284,6 +286,16 @@ def test_a_worker_out_of_memory_ends_failed_with_the_line(tmp_path: Path, wide_m
     assert message in shown["reason"]
     if rehearsed:
         assert shown["groups"] == 0
+
+
+@pytest.mark.slow
+def test_the_process_that_ran_out_is_named_at_the_end_of_the_run(tmp_path: Path, wide_model: Path) -> None:
+    folder = limited(tmp_path, wide_model, 300_000_000, rehearsed=True, processes=2)
+    [(kind, message)] = ended(folder)
+    assert kind == "run_failed"
+    assert re.match(r"rank [01]: out of memory in the rehearsal before step 1", message), message
+    assert "; before the first step; the other processes were ended; " in message
+    assert message.rpartition("; ")[2].startswith(("set ", "use "))
 
 
 @pytest.mark.slow

@@ -9,6 +9,7 @@ from grpo_studio.errors import ModelError, UsageError
 from grpo_studio.memory.cards import card_for
 from grpo_studio.memory.closed_forms import ModelShape, nf4_bytes
 from grpo_studio.memory.closed_pass import ClosedPass
+from grpo_studio.memory.forecast_notes import notes_of
 from grpo_studio.memory.model_configs import packaged
 from grpo_studio.memory.phase_bytes import CONTEXT_BYTES, PhaseParts, peak, phases
 from grpo_studio.memory.plan import Plan
@@ -17,6 +18,7 @@ from grpo_studio.memory.resident import resident_parts
 QWEN3_8B = ModelShape.of(packaged("Qwen/Qwen3-8B") or {})
 QWEN3_06B = ModelShape.of(packaged("Qwen/Qwen3-0.6B") or {})
 GB = 10**9
+NAMES = ("model_type", "tie_word_embeddings")
 
 
 def plan_of(shape: ModelShape = QWEN3_06B, card: str | None = "80", prompt: int = 100, **sections: object) -> Plan:
@@ -210,6 +212,40 @@ def test_a_config_without_a_size_is_told(missing: str, value: object) -> None:
     config = {**(packaged("Qwen/Qwen3-8B") or {}), missing: value}
     with pytest.raises(ModelError, match=missing):
         ModelShape.of(config)
+
+
+@pytest.mark.parametrize("name", ["hidden_size", "head_dim", "num_hidden_layers"])
+@pytest.mark.parametrize("value", [(1 << 31) + 1, 10**30, 10**4200], ids=["over", "far over", "no float"])
+def test_a_config_with_a_size_that_no_model_has_is_told(name: str, value: int) -> None:
+    with pytest.raises(ModelError, match=rf"a {name} of .*no model has more"):
+        ModelShape.of({**(packaged("Qwen/Qwen3-8B") or {}), name: value})
+
+
+@pytest.mark.parametrize(
+    ("outer", "inner", "tied"),
+    [
+        ({"model_type": "gemma3_text"}, None, True),
+        ({"model_type": "gpt2"}, None, True),
+        ({"model_type": "gpt2", "tie_word_embeddings": False}, None, False),
+        ({"model_type": "qwen3"}, None, False),
+        ({"model_type": "gemma3"}, {"model_type": "gemma3_text"}, True),
+        ({"model_type": "llava", "tie_word_embeddings": True}, {"model_type": "llama"}, True),
+        ({"model_type": "llava", "tie_word_embeddings": True}, {"model_type": "llama", "tie_word_embeddings": False}, False),
+    ],
+)  # fmt: skip
+def test_whether_the_head_is_the_embedding_where_a_config_does_not_say(
+    outer: dict[str, object], inner: dict[str, object] | None, tied: bool
+) -> None:
+    sizes = {name: value for name, value in (packaged("Qwen/Qwen3-8B") or {}).items() if name not in NAMES}
+    config = {**sizes, **outer} if inner is None else {**outer, "text_config": {**sizes, **inner}}
+    assert ModelShape.of(config).tied is tied
+
+
+@pytest.mark.parametrize(("prompt", "told"), [(40_960 - 256, False), (40_961 - 256, True)])
+def test_a_row_longer_than_the_model_is_made_for_is_told(prompt: int, told: bool) -> None:
+    plan = plan_of(QWEN3_8B, prompt=prompt)
+    notes = list(notes_of(plan, ClosedPass(plan).counts, prompt_known=True))
+    assert any("is made for 40,960 tokens" in note for note in notes) is told
 
 
 def test_the_peak_is_the_greatest_sum() -> None:

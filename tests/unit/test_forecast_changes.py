@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ from grpo_studio.config import RunConfig
 from grpo_studio.config_files import preset_names, read_preset
 from grpo_studio.memory import cache as cache_module
 from grpo_studio.memory.cache import TraceCache
+from grpo_studio.memory.calibrated import Calibrated, model_with
 from grpo_studio.memory.cards import card_for
 from grpo_studio.memory.changes import changes_for
 from grpo_studio.memory.closed_forms import ModelShape
@@ -27,6 +30,7 @@ from grpo_studio.memory.plan import Measured, Plan
 from grpo_studio.memory.traced import LOSS_PARTS, ModelBytes, Traced, TracedBatch, TraceRequest
 from grpo_studio.memory.tracer import TraceError
 from grpo_studio.memory.tracing import TracedModel, request_of
+from grpo_studio.rules import inspect
 from grpo_studio.settings import BUNDLED_PRESETS, Settings
 
 MIB, GB = 1 << 20, 10**9
@@ -73,6 +77,13 @@ def traced_by_hand(plan: Plan) -> Traced:
 def measure(config: RunConfig, card: str = "80") -> tuple[Plan, Measured]:
     plan = plan_of(config, card)
     return plan, TracedModel(traced_by_hand(plan), plan.completions, tied=True)
+
+
+def changed_inside(text: str, change: Callable[[dict[str, Any]], Any]) -> str:
+    """A kept trace with something else in it."""
+    kept = json.loads(text)
+    change(kept["traced"])
+    return json.dumps(kept)
 
 
 def changes_of(card: str, **sections: Any) -> tuple[Plan, list[tuple[dict[str, Any], bool, bool | None]]]:
@@ -126,8 +137,6 @@ class TestChanges:
         assert all(plan.completions % size == 0 for size in sizes)
 
     def test_every_change_is_a_setting_that_check_accepts(self) -> None:
-        from grpo_studio.rules import inspect
-
         for sections in ({"memory": {"loss_backend": "full", "micro_batch": 32}}, {"model": {"dtype": "float32"}}):
             config = run_config(**sections)
             for settings, _, _ in changes_of("16", **sections)[1]:
@@ -195,8 +204,21 @@ class TestCache:
             lambda text: json.dumps({"made_by": {"torch": "1"}, "traced": json.loads(text)["traced"]}),
             lambda text: json.dumps(json.loads(text) | {"traced": {}}),
             lambda text: json.dumps(json.loads(text) | {"traced": 5}),
+            lambda text: changed_inside(text, lambda traced: traced["model"].update(parameters=None)),
+            lambda text: changed_inside(text, lambda traced: traced["model"].update(parameters=-5)),
+            lambda text: changed_inside(text, lambda traced: traced["loss"].update(full=[])),
+            lambda text: changed_inside(text, lambda traced: traced["loss"]["full"].reverse()),
+            lambda text: changed_inside(text, lambda traced: traced["loss"]["trl"][0].update(first={})),
+            lambda text: changed_inside(
+                text, lambda traced: traced["loss"]["trl"][0]["first"].update(a={"other": "x"})
+            ),
+            lambda text: changed_inside(text, lambda traced: traced["forward"].pop("trl")),
+            lambda text: changed_inside(text, lambda traced: traced.update(notes=[7])),
         ],
-        ids=["empty", "cut off", "no object", "other versions", "no trace", "a number"],
+        ids=[
+            *("empty", "cut off", "no object", "other versions", "no trace", "a number", "no count", "below zero"),
+            *("no batches", "out of order", "no moments", "text for bytes", "half a backend", "no text"),
+        ],
     )
     def test_a_damaged_or_older_file_is_traced_anew(
         self, damage: Callable[[str], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -245,6 +267,70 @@ class TestCache:
 
     def test_qlora_is_traced_as_lora(self) -> None:
         assert self.request(memory={"adapter": "qlora"}) == self.request(memory={"adapter": "lora"})
+
+
+class TestNumbersThatAConfigDoesNotTell:
+    """A mixture of experts: ten times the numbers that its config's sizes come to."""
+
+    @pytest.mark.parametrize("adapter", ["none", "lora", "qlora"])
+    @pytest.mark.parametrize("traced", [True, False], ids=["traced", "counted alone"])
+    def test_a_change_is_forecast_with_the_counted_ones(self, adapter: str, traced: bool) -> None:
+        plan = plan_of(run_config())
+        model = replace(traced_by_hand(plan).model, parameters=10 * SHAPE.parameters, trainable=10 * SHAPE.parameters)
+        other = plan_of(run_config(memory={"adapter": adapter, "gradient_checkpointing": True}))
+        near = ClosedPass(plan, model)
+        found: Measured = Calibrated(other, plan, near) if traced else ClosedPass(other, model_with(other, plan, model))
+        assert found.counts.parameters == 10 * SHAPE.parameters
+        trained = 10 * SHAPE.parameters if adapter == "none" else SHAPE.lora_parameters(16, "all-linear")
+        assert found.counts.trainable == trained
+        assert found.loss_parts("trl", 1)["gradients"] == trained * other.traced_bytes
+
+    def test_an_adapter_that_was_counted_stays(self) -> None:
+        plan = plan_of(run_config(memory={"adapter": "lora"}))
+        model = replace(traced_by_hand(plan).model, adapter_parameters=77, trainable=77)
+        again = plan_of(run_config(memory={"adapter": "qlora"}))
+        assert Calibrated(again, plan, ClosedPass(plan, model)).counts.trainable == 77
+        without = plan_of(run_config())
+        assert Calibrated(without, plan, ClosedPass(plan, model)).counts.trainable == SHAPE.parameters
+
+
+def random_sections(chance: random.Random) -> dict[str, Any]:
+    """Settings that may be wrong together."""
+    pick = chance.choice
+    return {
+        "model": {"id": "Qwen/Qwen3-0.6B", "dtype": pick(["bfloat16", "float32", "mixed", None])},
+        "algorithm": {
+            "group_size": pick([2, 3, 8, 16]), "prompts_per_step": pick([1, 3, 4, 32]), "beta": pick([0, 0.04]),
+            "max_completion_length": pick([1, 256, 4096]), "optimizer": pick(["adamw_torch", "adafactor", "sgd"]),
+            "top_p": pick([1.0, 0.9]),
+        },
+        "memory": {
+            "adapter": pick(["none", "lora", "qlora"]), "loss_backend": pick(["full", "trl", "liger"]),
+            "gradient_checkpointing": pick([True, False]), "micro_batch": pick([None, 1, 2, 8]),
+        },
+        "scale": {"processes": pick([1, 1, 2, 8]), "strategy": pick(["none", "ddp", "fsdp", "zero2", "zero3"])},
+        "rollout": {"engine": pick(["transformers", "vllm_colocate", "vllm_server"]), "gpu_memory": pick([0.05, 0.95])},
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("traced", [True, False], ids=["traced", "closed form"])
+def test_parts_sums_and_biggest_batches_agree_for_any_settings(traced: bool) -> None:
+    chance, seen = random.Random(7), 0
+    while seen < 50:
+        inspected = inspect(random_sections(chance))
+        if inspected.config is None or inspected.problems:
+            continue
+        seen += 1
+        config, card = inspected.config, chance.choice(["1", "24", "80"])
+        plan, measured = measure(config, card) if traced else (plan_of(config, card), ClosedPass(plan_of(config, card)))
+        found = phases(plan, measured, config.memory.loss_backend, plan.micro_batch)
+        assert all(type(size) is int and size > 0 for parts in found.values() for size in parts.values())
+        forecasted = Forecast(found, "traced", 128, plan.completion_tokens, plan.micro_batch, plan.card)
+        assert forecasted.total_bytes == max(forecasted.by_phase.values()) == sum(forecasted.parts.values())
+        peaks = [peak(phases(plan, measured, config.memory.loss_backend, rows)) for rows in (1, 2, 3, 8, 33)]
+        assert peaks == sorted(peaks)
+        largest = largest_micro_batches(plan, measured)[config.memory.loss_backend]
+        assert (largest >= plan.micro_batch) is forecasted.fits
 
 
 class TestForecast:

@@ -46,6 +46,17 @@ def bands(figure: dict[str, Any]) -> dict[str, list[float | None]]:
     return {trace["name"]: trace["x"] for trace in figure["data"] if trace.get("fill") == "toself"}
 
 
+def minutes(figure: dict[str, Any]) -> list[float]:
+    return next(trace["x"] for trace in figure["data"] if (trace.get("meta") or {}).get("main"))
+
+
+@pytest.mark.parametrize("after", [-3600.0, 1e9, 1e308])
+def test_a_clock_that_is_set_moves_nothing_out_of_the_chart(after: float) -> None:
+    found = drawn(samples((0, "loss", 1.0), (60, "loss", 1.0), (after, "loss", 1.0), (after + 60, "loss", 1.0)))
+    assert minutes(found) == [0.0, 1.0, 1.0, 1.0 if after > 1e300 else 2.0]
+    assert found["layout"]["xaxis"]["range"] == [0, max(minutes(found))]
+
+
 STEP = ((0, "other", 1.0), (6, "rollout", 2.0), (12, "rollout", 2.0), (15, "loss", 3.0), (18, "other", 1.0))
 
 

@@ -28,7 +28,7 @@ from grpo_studio.queries.paired_texts import AROUND
 from grpo_studio.settings import Settings
 from grpo_studio.store.folder import write_whole
 from grpo_studio.store.reader import RunReader
-from grpo_studio.store.records import CompletionRecord, GroupRecord
+from grpo_studio.store.records import CompletionRecord, GroupRecord, MemorySample
 from grpo_studio.store.writer import RunWriter
 from grpo_studio.ui.pair import PairActions
 
@@ -285,6 +285,16 @@ def test_samples_of_steps_are_found_without_reading_the_run(finished: SamplePair
         assert found["share"].between(0, 1).all()
         assert samples_of(a, 900, 901).empty
         assert measures_tensors(a) is (a.rows("SELECT allocated FROM memory_sample LIMIT 1")[0][0] is not None)
+
+
+def test_samples_without_a_value_are_left_out(tmp_path: Path) -> None:
+    pair = SamplePair(tmp_path)
+    empty, full = (
+        MemorySample(1.0, 1, phase, "cpu", None, None, rss) for phase, rss in (("rollout", None), ("loss", 9))
+    )
+    pair.a.writer.memory_samples([empty, full])
+    with readers(pair) as (a, _):
+        assert list(samples_of(a, 1, 1)["phase"]) == ["loss"]
 
 
 # The page

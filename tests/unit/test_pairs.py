@@ -143,6 +143,8 @@ def test_a_value_that_is_no_yaml_is_told_by_the_option_that_holds_it() -> None:
         ("rewards.0.weight.x", "unknown setting"),
         ("", "unknown setting"),
         ("a\nb; c", "unknown setting"),
+        ("algorithm.extra.", "unknown setting"),
+        ("algorithm.extra..a", "unknown setting"),
     ],
 )
 def test_what_is_no_setting_is_refused_with_exit_2(field: str, told: str) -> None:
@@ -185,6 +187,24 @@ def test_one_value_is_put_in_and_nothing_else_moves() -> None:
     assert with_value(data, "rewards.0.params.x", 1)["rewards"] == [{"verifier": "a", "params": {"x": 1}}]
     assert with_value({}, "rewards.0.weight", 2)["rewards"][0]["verifier"] == "math_numeric"
     assert with_value({"algorithm": None}, "algorithm.extra.a", 1) == {"algorithm": {"extra": {"a": 1}}}
+    assert json.dumps(data) == before
+
+
+@pytest.mark.parametrize(
+    ("data", "field"),
+    [
+        ({"memory": 3}, FIELD),
+        ({"memory": [1]}, FIELD),
+        ({"rewards": [5]}, "rewards.0.weight"),
+        ({"rewards": {"a": 1}}, "rewards.0.weight"),
+        ({"rewards": [{"params": [1]}]}, "rewards.0.params.0"),
+        ({"algorithm": {"extra": [1]}}, "algorithm.extra.a"),
+    ],
+    ids=range(6),
+)
+def test_settings_with_no_place_for_a_value_stay_wrong(data: dict[str, Any], field: str) -> None:
+    before = json.dumps(data)
+    assert inspect(with_value(data, field, 1)).problems
     assert json.dumps(data) == before
 
 
@@ -445,6 +465,14 @@ def test_a_record_that_cannot_be_understood_makes_no_pair_and_hides_no_run(setti
     assert record_of(pair.a.folder) is None
     assert [one.folders for one in pairs_of(settings)] == [(None, pair.b.folder)]
     assert supervisor.summary(pair.a.folder, settings)["pair"] is None
+
+
+def test_a_record_that_is_no_file_is_not_waited_for(settings: Settings) -> None:
+    pair = SamplePair(settings.home)
+    path = pair.a.folder.path / PAIR_FILE
+    path.unlink()
+    os.mkfifo(path)
+    assert record_of(pair.a.folder) is None
 
 
 def test_pairs_are_listed_newest_first_and_a_name_that_is_none_is_told(settings: Settings) -> None:

@@ -57,6 +57,13 @@ def test_rows_are_repeated_in_turn(rows: int) -> None:
     assert grown["num_items_in_batch"] == sum(LENGTHS[row % 4] for row in range(rows))
 
 
+def test_the_first_row_has_padding_where_any_has() -> None:
+    padded = batch()
+    padded["prompt_mask"][2, 0] = 0
+    assert repeated(padded, 3)["completion_ids"][:, 0].tolist() == [30, 40, 10]
+    assert repeated(padded, 1)["prompt_mask"].tolist() == [[0, 1, 1]]
+
+
 @pytest.mark.parametrize("tokens", [1, 3, 4, 7])
 def test_completions_are_lengthened_by_their_own_tokens(tokens: int) -> None:
     grown = lengthened(batch(), tokens)
