@@ -33,6 +33,8 @@ from transformers.utils import logging
 from bench.forecast_cases import CASES, Case
 from bench.frozen_update import tokenizer
 from grpo_studio.config import RunConfig
+from grpo_studio.config_files import with_overrides
+from grpo_studio.memory.cards import card_for
 from grpo_studio.memory.forecasting import forecast
 from grpo_studio.memory.tracer import Tracer
 from grpo_studio.settings import Settings
@@ -77,7 +79,8 @@ def main(arguments: Sequence[str]) -> int:
             row = run(CASES[number - 1], Path(folder), tracer)
             print(line(number, row), file=sys.stderr, flush=True)
             rows.append((number, row))
-    table = "\n".join([*HEADER, *(line(number, row) for number, row in rows)])
+        published = published_rows(tracer)
+    table = "\n".join([*HEADER, *(line(number, row) for number, row in rows), "", *published])
     print(table)
     if options.out:
         options.out.write_text(table + "\n", encoding="utf-8")
@@ -89,6 +92,27 @@ HEADER = (
     "| method |",
     "|---|---|---|---|---|---|---|---|---|---|",
 )
+
+
+def published_rows(tracer: Tracer) -> list[str]:
+    """Qwen3-0.6B, bfloat16, 512 tokens, gradient checkpointing, 32 completions in one pass: forecasts only."""
+    rows = ["| backend | tensors, GiB | under full | completions in one pass on 80 GB |", "|---|---|---|---|"]
+    full = 0
+    for backend in ("full", "trl", "liger"):
+        config = RunConfig.model_validate(with_overrides(PUBLISHED, (f"memory.loss_backend={backend}",)))
+        peak = forecast(config, Settings.from_env(), prompt_tokens=1, tracer=tracer).by_phase["loss"]
+        on_card = forecast(config, Settings.from_env(), prompt_tokens=1, tracer=tracer, card=card_for("80GB"))
+        full = full or peak
+        largest = on_card.largest_micro_batch[backend]
+        rows.append(f"| {backend} | {peak / (1 << 30):.2f} | {1 - peak / full:.0%} | {largest:,} |")
+    return rows
+
+
+PUBLISHED: dict[str, Any] = {
+    "model": {"id": "Qwen/Qwen3-0.6B", "dtype": "bfloat16"},
+    "algorithm": {"prompts_per_step": 4, "group_size": 8, "max_completion_length": 511},
+    "memory": {"micro_batch": 32, "gradient_checkpointing": True},
+}
 
 
 def line(number: int, row: Row) -> str:

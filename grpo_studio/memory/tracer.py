@@ -17,6 +17,7 @@ from typing import Any
 from grpo_studio.child_environment import search_path
 from grpo_studio.errors import ModelError
 from grpo_studio.memory.traced import ModelBytes, Traced, TraceRequest
+from grpo_studio.shown import shown
 
 TRACE_LIMIT = 60.0
 """Seconds that one trace may take, loading of the libraries included."""
@@ -163,5 +164,5 @@ class Tracer:
         self._words.seek(max(0, size - LAST_WORDS))
         said = self._words.read().decode("utf-8", "replace").strip().splitlines()
         why = f"killed by signal {-code}" if code < 0 else f"exit code {code}"
-        last = f": {said[-1][:300]}" if said else ""
+        last = f": {shown(said[-1], 300)}" if said else ""
         return f"the process that traces models ended, {why}{last}; try again, or go by the closed form"

@@ -54,19 +54,20 @@ class Body:
         for place, layer in enumerate(layers):
             layer.register_forward_pre_hook(self._entering(place), with_kwargs=True)
             layer.register_forward_hook(self._leaving(place))
-        for parameter in model.parameters():
-            if parameter.requires_grad:
-                parameter.register_post_accumulate_grad_hook(self._accumulated)
 
     def run(self, rows: int, gradient: bool) -> Pass:
         """One pass over so many completions."""
         self._watch = watch = Timekeeper(self._request.device == "cuda", self._request.completion_tokens)
         self._backward = False
         watch.track(self.model, category=HELD)
+        trained = [one for one in self.model.parameters() if one.requires_grad]
+        hooks = [one.register_post_accumulate_grad_hook(watch.accumulated) for one in trained]
         try:
             with watch, nullcontext() if gradient else torch.no_grad():
                 return self._run(watch, rows, gradient)
         finally:
+            for hook in hooks:  # a tensor's hooks are references that no garbage collector sees
+                hook.remove()
             self._watch = None
             torch.clear_autocast_cache()
             self.model.zero_grad(set_to_none=True)
@@ -139,10 +140,6 @@ class Body:
     def _enter(self, names: Sequence[str]) -> None:
         if self._watch is not None:
             self._watch.enter(names)
-
-    def _accumulated(self, parameter: torch.Tensor) -> None:
-        if self._watch is not None and parameter.grad is not None:
-            self._watch.recategorize(parameter.grad, GRADIENTS)
 
 
 class _Feed(torch.autograd.Function):

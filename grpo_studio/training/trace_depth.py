@@ -9,7 +9,6 @@ from typing import Any
 import torch
 
 from grpo_studio.errors import ModelError
-from grpo_studio.memory.traced import Parts, on_line
 
 LONGEST_PATTERN = 12
 """Layers of a pattern that is traced twice; a longer one would take too long."""
@@ -31,13 +30,20 @@ class Depth:
     ends: tuple[int, int]
 
     @classmethod
-    def of(cls, layers: Sequence[Any]) -> Depth:
-        """Raises ModelError when the layers repeat in no pattern."""
+    def of(cls, layers: Sequence[Any], alike: bool) -> Depth:
+        """The smallest depths that do.
+
+        Args:
+            alike: whether the first layer keeps what the others do: else it is left out of the pattern.
+
+        Raises:
+            ModelError: the layers repeat in no pattern.
+        """
         kinds = [_kind(layer) for layer in layers]
         start, period = _pattern(kinds)
         repeats = (len(kinds) - start) // period
         base = len(kinds) - period * repeats  # the first stretch and what of the pattern is left over at the end
-        few = min(2 if period == 1 else 1, repeats)
+        few = min(1 if alike or start + period > 1 else 2, repeats)
         depths = [base + period * count for count in dict.fromkeys((few, min(few + 1, repeats)))]
         depths = depths if len(depths) == 2 else [depths[0], depths[0]]
         rest = base - start
@@ -49,11 +55,6 @@ class Depth:
         if depth == self.full:
             return dict(config)
         return _cut(config, self.full, self.kept[self.traced.index(depth)])
-
-    def at_full(self, first: Parts, second: Parts) -> dict[str, int]:
-        """What both depths have, at full depth."""
-        low, high = self.traced
-        return dict(first) if low == high else on_line((low, first), (high, second), self.full)
 
 
 def decoder_layers(model: Any, config: Mapping[str, Any]) -> list[Any]:

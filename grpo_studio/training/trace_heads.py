@@ -19,7 +19,7 @@ from grpo_studio.training.trace_lines import Timeline, rows_of
 from grpo_studio.training.trace_mode import Timekeeper
 
 LIGER_CHUNK_TOKENS = 2048
-GRADIENTS, _, LOGITS, OTHER = LOSS_PARTS
+LOGITS = LOSS_PARTS[2]
 HELD = "held"
 UP, BACK = "head", "head, on the way back"
 """Stretches of a pass over the head."""
@@ -55,59 +55,63 @@ class Heads:
         self.vocabulary, self._width = weight.shape
         self._device = weight.device
         self._hidden: torch.Tensor | None = None
-        self._watch: Timekeeper | None = None
         add_fused_lm_head(model, temperature=request.temperature, outputs=("log_probs", "entropy"))
         add_policy_head(model)
         model.base_model.forward = self._given_hidden
         if request.autocast:  # as accelerate prepares a model for mixed precision
             model.forward = convert_outputs_to_fp32(model.forward)
+        head = model.get_output_embeddings()
         tied = model.get_input_embeddings().weight is weight  # its gradient then waits for that of the embeddings
-        for parameter in model.get_output_embeddings().parameters():
-            if parameter.requires_grad and not (tied and parameter is weight):
-                parameter.register_post_accumulate_grad_hook(self._accumulated)
+        self._trained = [one for one in head.parameters() if one.requires_grad and not (tied and one is weight)]
 
     def loss(self, backend: str, rows: int) -> Timeline:
         """What the head takes on top of the layers, on the way up and on the way back."""
-        with self._around, self._begin(rows, self._hidden_as[1]) as watch:
-            inputs = self._inputs(rows)
-            watch.category = LOGITS
-            watch.enter([UP])
-            loss = self._loss(backend, inputs)
-            watch.enter([BACK])
-            if loss.requires_grad:
-                loss.backward()
-        del loss
-        return self._end()
+        watch = self._begin(rows, self._hidden_as[1])
+        hooks = [one.register_post_accumulate_grad_hook(watch.accumulated) for one in self._trained]
+        try:
+            with self._around, watch:
+                inputs = self._inputs(rows)
+                watch.category = LOGITS
+                watch.enter([UP])
+                loss = self._loss(backend, inputs)
+                watch.enter([BACK])
+                if loss.requires_grad:
+                    loss.backward()
+        finally:
+            for hook in hooks:  # a tensor's hooks are references that no garbage collector sees
+                hook.remove()
+            self._end()
+        return {name: rows_of(series) for name, series in watch.series.items()}
 
     def forward(self, backend: str, rows: int) -> Timeline:
         """The same of a pass without gradient."""
-        with self._around, self._begin(rows, False) as watch, torch.no_grad():
-            inputs = self._inputs(rows)
-            watch.category = LOGITS
-            watch.enter([UP])
-            self._logps(backend, inputs, "none")
-        return self._end()
+        watch = self._begin(rows, False)
+        try:
+            with self._around, watch, torch.no_grad():
+                inputs = self._inputs(rows)
+                watch.category = LOGITS
+                watch.enter([UP])
+                self._logps(backend, inputs, "none")
+        finally:
+            self._end()
+        return {name: rows_of(series) for name, series in watch.series.items()}
 
     def _begin(self, rows: int, gradient: bool) -> Timekeeper:
-        self._watch = watch = Timekeeper(self._request.device == "cuda", self._request.completion_tokens)
+        watch = Timekeeper(self._request.device == "cuda", self._request.completion_tokens)
         shape = (rows, self._request.prompt_tokens + self._request.completion_tokens, self._width)
-        self._hidden = torch.empty(shape, dtype=self._hidden_as[0], device=self._device, requires_grad=gradient)
+        with self._around:
+            self._hidden = torch.empty(shape, dtype=self._hidden_as[0], device=self._device, requires_grad=gradient)
         watch.track(self._model.get_output_embeddings(), self._hidden, category=HELD)
         watch.category = HELD
         return watch
 
-    def _end(self) -> Timeline:
-        watch, self._watch, self._hidden = self._watch, None, None
+    def _end(self) -> None:
+        self._hidden = None
         torch.clear_autocast_cache()
         self._model.zero_grad(set_to_none=True)
-        return {} if watch is None else {name: rows_of(series) for name, series in watch.series.items()}
 
     def _given_hidden(self, *args: Any, **kwargs: Any) -> BaseModelOutputWithPast:
         return _LastHidden(last_hidden_state=self._hidden)
-
-    def _accumulated(self, parameter: torch.Tensor) -> None:
-        if self._watch is not None and parameter.grad is not None:
-            self._watch.recategorize(parameter.grad, GRADIENTS)
 
     def _inputs(self, rows: int) -> dict[str, torch.Tensor]:
         prompt, completion = (rows, self._request.prompt_tokens), (rows, self._request.completion_tokens)

@@ -17,6 +17,7 @@ from grpo_studio.memory.traced import LOSS_PARTS
 from grpo_studio.training.tensor_bytes import TensorBytes
 
 aten = torch.ops.aten
+GRADIENTS = LOSS_PARTS[0]
 _DEVICE = torch.ops.prim.device.default
 
 
@@ -71,6 +72,11 @@ class Timekeeper(FakeBytes):
 
     def now(self) -> tuple[int, ...]:
         return tuple(self.by_category.get(part, 0) for part in LOSS_PARTS)
+
+    def accumulated(self, parameter: torch.Tensor) -> None:
+        """A hook of a parameter whose gradient has come to be."""
+        if parameter.grad is not None:
+            self.recategorize(parameter.grad, GRADIENTS)
 
     def grew(self) -> None:
         if self._open:

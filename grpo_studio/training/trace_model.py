@@ -6,6 +6,7 @@ fetched.
 
 from __future__ import annotations
 
+import re
 import resource
 from collections.abc import Mapping
 from contextlib import nullcontext
@@ -38,6 +39,8 @@ DROPPED = (
     "experts_implementation", "_experts_implementation", "_name_or_path", "_commit_hash", "torch_dtype", "dtype",
 )  # fmt: skip
 """Keys that would load code, weights or kernels from elsewhere, or that the request says."""
+RECURRENT = re.compile(r"mamba|deltanet|rwkv", re.IGNORECASE)
+"""Classes of layers that have kernels of their own."""
 ATTENTIONS = ("eager", "sdpa")
 """Kinds of attention that are in transformers itself; others are traced as its default."""
 
@@ -60,16 +63,30 @@ class TracedModel:
         self._layers = decoder_layers(self._whole, self._config)
         self.bytes: ModelBytes = counted(self._whole, self._layers, request)
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What of this model a trace sees otherwise than a run may do it."""
+        found = []
+        if any(RECURRENT.search(type(module).__name__) for module in self._whole.modules()):
+            found.append(
+                "its recurrent layers are traced as transformers' own torch code: with their CUDA kernels installed "
+                "they need less"
+            )
+        asked = self.request.attention
+        if asked is not None and asked not in ATTENTIONS:
+            found.append(f"attention {shown(asked)} is traced as sdpa, which needs about as much")
+        return tuple(found)
+
     @cached_property
     def depth(self) -> Depth:
         """Which depths stand for the whole; ModelError when none do."""
-        return Depth.of(self._layers)
+        # Beside frozen embeddings nothing before the first adapter carries gradient, unless checkpointing asks for it.
+        return Depth.of(self._layers, alike=self.request.adapter == "none" or self.request.checkpointing)
 
     @cached_property
     def bodies(self) -> list[Body]:
-        """The model at the two depths as the trainer prepares it, on fake tensors."""
-        made = {depth: self.body(depth) for depth in dict.fromkeys(self.depth.traced)}
-        return [made[depth] for depth in self.depth.traced]
+        """The model at the two depths, or the one that there is, as the trainer prepares it, on fake tensors."""
+        return [self.body(depth) for depth in dict.fromkeys(self.depth.traced)]
 
     def heads(self, hidden: tuple[torch.dtype, bool]) -> Heads:
         """What comes after the layers; on the meta device, which is faster, unless autocast has something to cast."""

@@ -24,6 +24,8 @@ LIGER_TILE = 2048
 """Tokens in a tile of TRL's head (`TOKEN_CHUNK_SIZE`), and of Liger's (`_SELECTIVE_LOGPROB_SEQ_CHUNK_SIZE`)."""
 MANY_TILES = (2, 4, 8)
 """Full tiles or chunks that a head is traced at, so that what grows with the batch shows beside what a tile takes."""
+MOST_TILES = 16
+"""Chunks of Liger's up to which its other tiles are looked for; past them a forecast is too high, never too low."""
 
 
 @dataclass(frozen=True)
@@ -50,9 +52,9 @@ def trace(model: TracedModel) -> Traced:
     bodies = model.bodies
     with model.fake:
         learning = [[body.run(rows, True) for rows in BATCHES] for body in bodies]
-        passing = [[body.run(rows, False) for rows in BATCHES] for body in bodies[:1]]
+        passing = [bodies[0].run(rows, False) for rows in BATCHES]  # it keeps nothing of a layer that it has left
     layers = layers_at_full(model, learning, model.bytes.trainable_bytes)
-    without = layers_at_full(model, [passing[0], passing[0]], 0)
+    without = layers_at_full(model, [passing], 0)
     heads = model.heads(learning[0][0].hidden)
     loss: dict[str, tuple[TracedBatch, ...]] = {}
     forward: dict[str, tuple[TracedBatch, ...]] = {}
@@ -67,7 +69,7 @@ def trace(model: TracedModel) -> Traced:
             if backend != "liger":
                 raise
             untraced[backend] = f"{type(error).__name__}: {shown(str(error), 200)}"
-    return Traced(model.bytes, loss, forward, untraced, (), time.perf_counter() - began)
+    return Traced(model.bytes, loss, forward, untraced, model.notes, time.perf_counter() - began)
 
 
 def batches(request: TraceRequest, backend: str, vocabulary: int) -> list[int]:
@@ -80,13 +82,13 @@ def batches(request: TraceRequest, backend: str, vocabulary: int) -> list[int]:
     if backend == "full":
         return [1, 2, 4]
     if backend == "liger":
-        chunk = chunk_rows(request)
-        full = [chunk, LIGER_TILE // tokens, (TOKEN_LOGITS // vocabulary) // tokens]
+        tile = chunk_rows(request)
+        full = [tile, LIGER_TILE // tokens, (TOKEN_LOGITS // vocabulary) // tokens]
     else:  # on a CPU TRL's head takes the prompt's tokens, too
-        chunk = -(-TRL_TILE // tokens)
+        tile = -(-TRL_TILE // tokens)
         full = [TRL_TILE // (tokens if request.device == "cuda" else tokens + request.prompt_tokens)]
-    sides = {side for rows in full for side in (rows, rows + 1) if side > 0}
-    return sorted({1, 2, *sides, *(count * max(chunk, *full) for count in MANY_TILES)})
+    sides = {side for rows in full for side in (rows, rows + 1) if 0 < side <= MOST_TILES * tile}
+    return sorted({1, 2, *sides, *(count * tile for count in MANY_TILES)})
 
 
 def layers_at_full(model: TracedModel, passes: Sequence[Sequence[Pass]], gradients: int) -> Layers:
@@ -94,7 +96,7 @@ def layers_at_full(model: TracedModel, passes: Sequence[Sequence[Pass]], gradien
     depths, full = model.depth.traced, model.depth.full
 
     def whole(place: int) -> dict[str, Timeline]:
-        low, high = passes[0][place], passes[1][place]
+        low, high = passes[0][place], passes[-1][place]
         single = [{"kept": one.kept[None], "cached": one.cached[None]} for one in (low, high)]
         return {
             "instants": at_depth(depths, full, low.instants, high.instants),
