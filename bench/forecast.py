@@ -88,7 +88,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 HEADER = (
-    "| | model | settings | forecast, MiB | measured, MiB | MemTracker, MiB | difference | greatest phase | forecast, s "
+    "| | model | settings | forecast, MiB | measured, MiB | MemTracker, MiB | difference | greatest phase | took, s "
     "| method |",
     "|---|---|---|---|---|---|---|---|---|---|",
 )

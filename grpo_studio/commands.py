@@ -91,7 +91,9 @@ def parser() -> argparse.ArgumentParser:
     add_pair_arguments(add("pair", _pair, "start two runs that differ in one setting, and tell what that changed"))
     add_config_arguments(add("check", _check, "list all problems of the settings; start nothing"))
     add_forecast_arguments(add("forecast", _forecast, "peak memory by phase, predicted before anything is loaded"))
-    add_probe_arguments(add("probe", _probe, "loss, gradient, memory and time of each loss backend on one frozen batch"))
+    add_probe_arguments(
+        add("probe", _probe, "loss, gradient, memory and time of each loss backend on one frozen batch")
+    )
     add("runs", _runs, "list the runs, newest first")
     for name, function, help_text in (
         ("show", _show, "the state of a run and its newest metrics"),
