@@ -17,11 +17,13 @@ DEPTH_NAMES = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
 
 @dataclass(frozen=True)
 class Depth:
-    """Args:
-    full: layers of the model.
-    traced: the two depths; both end as the whole does.
-    kept: for each of them the layers of the whole that it keeps.
-    ends: layers at the start and at the end that stand for the same ones in every depth.
+    """Two small depths that stand for the whole.
+
+    Args:
+        full: layers of the model.
+        traced: the two depths; equal when the model has no more.
+        kept: for each of them the layers of the whole that it keeps.
+        ends: layers at the start and at the end that stand for the same ones in every depth.
     """
 
     full: int
