@@ -175,6 +175,7 @@ def swept(frozen: Frozen, axis: str, to: int | None, bytes_more: int | None = No
     return answer, points
 
 
+@pytest.mark.slow
 def test_a_sweep_ends_where_memory_does(frozen: Frozen) -> None:
     answer, points = swept(frozen, "completions", None, bytes_more=150 << 20)
     assert answer.error is None, answer.error

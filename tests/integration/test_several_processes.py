@@ -181,6 +181,7 @@ def replayed_run(home: Path, model: Path, processes: int) -> RunFolder:
     return folder
 
 
+@pytest.mark.slow
 def test_two_processes_learn_the_same_from_the_same_completions(tmp_path: Path, tiny_model: Path) -> None:
     import torch
     from safetensors.torch import load_file
