@@ -93,7 +93,7 @@ def test_a_zoom_survives_a_tick_and_an_older_step_stays(app: App, run: SampleRun
     assert page.evaluate("window.node === document.querySelector('.plot.tall .drawing')")
     expect(page.locator(".strip-text")).to_contain_text(f"step {run.now} of 60")
     expect(page.locator(".groups .sub").first).to_contain_text("step 12")
-    page.get_by_role("button", name="Newest").click()
+    page.get_by_role("button", name="Newest", exact=True).click()
     expect(page.locator(".groups .sub").first).to_contain_text(f"step {run.now}")
 
 
