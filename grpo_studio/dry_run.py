@@ -8,16 +8,10 @@ is removed by the next one.
 from __future__ import annotations
 
 import os
-import re
-import shutil
-import signal
-import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from grpo_studio import run_lock
@@ -29,7 +23,6 @@ from grpo_studio.dry_run_estimate import Iteration
 from grpo_studio.dry_run_record import read_iteration, steps_done
 from grpo_studio.errors import StoreError, TrainingError
 from grpo_studio.job_queue import JobQueue
-from grpo_studio.process_identity import start_token
 from grpo_studio.progress import Progress
 from grpo_studio.run_facts import setup_of, state_of
 from grpo_studio.run_state import RunState
@@ -39,6 +32,7 @@ from grpo_studio.store.folder import RunFolder, create_run
 from grpo_studio.store.log import tail
 from grpo_studio.store.reader import RunReader
 from grpo_studio.supervisor import with_whole_paths
+from grpo_studio.temporary_folder import interrupted_by_signals, temporary_folder
 from grpo_studio.worker_process import kill_session, run_to_the_end, start_worker
 
 PREFIX = ".dry-run-"
@@ -68,7 +62,7 @@ def dry_run(config: RunConfig, settings: Settings, anyway: bool = False, progres
     if location.kind == "builtin" and not location.ready:
         fetch(BUILTIN_MODELS[location.id], settings.cache, progress)
     device, claimed = current_device(), _claimed(config, settings, anyway, notes)
-    with _ended_by_a_signal(), _temporary(settings.home) as home, _environment(settings):
+    with interrupted_by_signals(), temporary_folder(settings.home, PREFIX) as home, _environment(settings):
         folder = create_run(home, shortened(with_whole_paths(config)), "dry-run")
         _run(folder, claimed, settings, progress)
         with RunReader(folder.database) as reader:
@@ -162,35 +156,3 @@ def _tell(folder: RunFolder, progress: Progress, done: threading.Event) -> None:
             training = any(event.kind == "training_started" for event in events)
             what = f"step {min(step + 1, steps)} of {steps}" if training else events[-1].message
             progress(f"dry run: {what}", 0.4 + 0.5 * step / steps if training else 0.05 * min(len(events), 6))
-
-
-@contextmanager
-def _temporary(home: Path) -> Iterator[Path]:
-    """A folder that is gone afterwards; its name tells the process that uses it."""
-    for left in home.glob(f"{PREFIX}*"):
-        found = re.fullmatch(r"\.dry-run-([0-9]+)-.*", left.name)
-        if found and start_token(int(found[1])) is None:
-            shutil.rmtree(left, ignore_errors=True)
-    folder = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-", dir=home))
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-@contextmanager
-def _ended_by_a_signal() -> Iterator[None]:
-    """SIGTERM ends it as an interruption does: the worker is in a session of its own and would go on."""
-
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -17,12 +17,14 @@ from grpo_studio.devices import Device, current_device, worker_environment
 from grpo_studio.errors import ConfigError, TrainingError
 from grpo_studio.memory.probe_devices import probe_claim
 from grpo_studio.memory.probe_document import BackendResult
-from grpo_studio.memory.probe_folder import interrupted_by_signals, temporary_folder
 from grpo_studio.memory.probe_process import Answer, ask
 from grpo_studio.memory.probe_settings import of_backend, of_one_process, reference_first
 from grpo_studio.progress import Progress
 from grpo_studio.settings import Settings
 from grpo_studio.supervisor import with_whole_paths
+from grpo_studio.temporary_folder import interrupted_by_signals, temporary_folder
+
+PREFIX = ".probe-"
 
 
 @dataclass
@@ -73,7 +75,7 @@ def open_workplace(
     probed, notes = of_one_process(config)
     claimed = probe_claim(probed, settings, anyway, notes)
     stack.enter_context(interrupted_by_signals())
-    folder = stack.enter_context(temporary_folder(settings.home))
+    folder = stack.enter_context(temporary_folder(settings.home, PREFIX))
     environment = os.environ | worker_environment(probed, claimed) | of_program(settings)
     return Workplace(config, probed, settings, folder, current_device(), environment, progress, notes=notes)
 

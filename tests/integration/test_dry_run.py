@@ -20,6 +20,7 @@ from grpo_studio.dry_run import PREFIX, dry_run
 from grpo_studio.errors import TrainingError
 from grpo_studio.job_queue import JobQueue
 from grpo_studio.settings import Settings
+from grpo_studio.temporary_folder import temporary_folder
 
 
 def test_a_word_of_the_dry_run_alone_starts_no_run(tmp_path: Path) -> None:
@@ -130,7 +131,7 @@ def test_what_a_killed_one_left_is_cleared_and_what_a_living_one_uses_is_not(tmp
     for folder in (dead, alive):
         folder.mkdir()
     (tmp_path / f"{PREFIX}notes.txt").write_text("a person's own")
-    with dry_run_module._temporary(tmp_path) as used:
+    with temporary_folder(tmp_path, PREFIX) as used:
         assert used.is_dir()
         assert not dead.exists()
         assert alive.is_dir()

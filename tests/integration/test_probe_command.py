@@ -20,7 +20,7 @@ from grpo_studio.job_queue import JobQueue
 from grpo_studio.memory import probe_devices
 from grpo_studio.memory.probe_devices import probe_claim
 from grpo_studio.memory.probe_document import ProbeDocument
-from grpo_studio.memory.probe_folder import PREFIX
+from grpo_studio.memory.probe_run import PREFIX
 from grpo_studio.memory.probes import probe_results, read_probe
 from grpo_studio.settings import Settings
 

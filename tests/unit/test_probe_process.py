@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 from child_process import ends
 
-from grpo_studio.memory.probe_folder import PREFIX, interrupted_by_signals, temporary_folder
 from grpo_studio.memory.probe_process import Answer, ask
+from grpo_studio.memory.probe_run import PREFIX
+from grpo_studio.temporary_folder import interrupted_by_signals, temporary_folder
 
 TESTS = Path(__file__).resolve().parent.parent
 
@@ -88,7 +89,7 @@ def test_a_folder_is_gone_afterwards_and_a_killed_one_s_with_the_next(tmp_path: 
     for folder in (dead, alive):
         folder.mkdir()
     (tmp_path / f"{PREFIX}notes").write_text("a person's own")
-    with temporary_folder(tmp_path) as used:
+    with temporary_folder(tmp_path, PREFIX) as used:
         assert used.is_dir()
         assert not dead.exists()
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([alive.name, f"{PREFIX}notes"])
@@ -99,7 +100,7 @@ def test_a_signal_clears_up_as_an_interruption_does(tmp_path: Path, number: sign
     before = signal.getsignal(number)
 
     def interrupted() -> None:
-        with interrupted_by_signals(), temporary_folder(tmp_path):
+        with interrupted_by_signals(), temporary_folder(tmp_path, PREFIX):
             os.kill(os.getpid(), number)
             signal.pause()
 

@@ -1,4 +1,4 @@
-"""A probe's own folder: gone afterwards, also when a signal ends the probe. What a killed one left goes next time."""
+"""A command's own folder: gone afterwards, also when a signal ends it. What a killed one left goes next time."""
 
 from __future__ import annotations
 
@@ -15,17 +15,15 @@ from types import FrameType
 
 from grpo_studio.process_identity import start_token
 
-PREFIX = ".probe-"
-
 
 @contextmanager
-def temporary_folder(home: Path) -> Iterator[Path]:
-    """A folder that is gone afterwards; its name tells the process that uses it."""
-    for left in home.glob(f"{PREFIX}*"):
-        found = re.fullmatch(r"\.probe-([0-9]{1,10})-.*", left.name)
+def temporary_folder(home: Path, prefix: str) -> Iterator[Path]:
+    """A folder that is gone afterwards; its name is the prefix and the process that uses it."""
+    for left in home.glob(f"{prefix}*"):
+        found = re.fullmatch(rf"{re.escape(prefix)}([0-9]{{1,10}})-.*", left.name)
         if found and start_token(int(found[1])) is None:
             shutil.rmtree(left, ignore_errors=True)
-    folder = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-", dir=home))
+    folder = Path(tempfile.mkdtemp(prefix=f"{prefix}{os.getpid()}-", dir=home))
     try:
         yield folder
     finally:
